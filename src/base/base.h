@@ -141,6 +141,7 @@ void rx_dl_close(void *dl);
 const char *rx_dl_self_dir(char *buf, size_t n);                /* folder of the shared object this code lives in */
 int64_t rx_now_ns(void);
 int rx_cpu_count(void);
+uint64_t rx_os_hwcap(int word);                                  /* 0, 1: the kernel's capability words (aarch64) */
 void *rx_pages_alloc(size_t n);                                 /* zeroed pages, 2 MiB aligned and MADV_HUGEPAGE when n is large; NULL on failure */
 void rx_pages_free(void *p, size_t n);
 typedef struct rx_thread { uintptr_t h[3]; } rx_thread;         /* must stay at its address until joined */

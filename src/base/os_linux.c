@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -249,6 +250,11 @@ int rx_cpu_count(void)
         return RX_MAX(1, CPU_COUNT(&set));
     long n = sysconf(_SC_NPROCESSORS_ONLN);      /* more than 1024 CPUs */
     return n > 0 ? (int)n : 1;
+}
+
+uint64_t rx_os_hwcap(int word)
+{
+    return getauxval(word ? AT_HWCAP2 : AT_HWCAP);
 }
 
 enum { HUGE = 2 << 20 };

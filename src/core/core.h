@@ -41,6 +41,26 @@ relax_status rx_diag_status(const relax_context *ctx);          /* status of the
 uint32_t rx_diag_count(const relax_context *ctx);
 /* forget the errors recorded after `count` (a caught try) */
 void rx_diag_truncate(relax_context *ctx, uint32_t count);
+/* add a note to the newest diagnostic (dropped when there is none, or no memory) */
+void rx_note(relax_context *ctx, const char *fmt, ...) RX_PRINTF(2, 3);
+typedef struct rx_diag_note { struct rx_diag_note *next; const char *text; size_t size; } rx_diag_note;
+typedef struct rx_diag {
+    enum rx_err err;
+    relax_status status;
+    const char *message;               /* never NULL */
+    const char *hint;                  /* or NULL */
+    rx_where where;
+    rx_diag_note *notes;               /* oldest first */
+    void *text; size_t text_size;      /* the block that holds all the strings above; diag.c's own */
+} rx_diag;
+/* the i-th oldest; valid until the store is cleared, truncated or added to. NULL when i is out of range */
+const rx_diag *rx_diag_at(const relax_context *ctx, uint32_t i);
+relax_status rx_err_status(enum rx_err e);
+const char *rx_err_text(enum rx_err e);                         /* the sentence of errors.def */
+typedef struct rx_diags rx_diags;
+/* for context.c: the store lives in the heap, not in the arena */
+rx_diags *rx_diags_create(rx_heap *h);                          /* NULL on failure */
+void rx_diags_destroy(rx_heap *h, rx_diags *d);
 /* An invariant of ours; costs nothing to keep in release builds. */
 #define RX_CHECK(ctx, cond) do { if (!(cond)) rx_fail((ctx), RXE_INTERNAL, NULL, "%s:%d: %s", __FILE_NAME__, __LINE__, #cond); } while (0)
 #ifndef __FILE_NAME__
@@ -51,7 +71,6 @@ void rx_diag_truncate(relax_context *ctx, uint32_t count);
 typedef struct rx_exprs rx_exprs;      /* expr/ */
 typedef struct rx_types rx_types;      /* graph/ */
 typedef struct rx_optab rx_optab;      /* op/ */
-typedef struct rx_diags rx_diags;
 struct relax_context {
     uint32_t magic;                    /* RX_CTX_MAGIC while alive */
     rx_heap heap;
@@ -70,6 +89,9 @@ struct relax_context {
     void (*at_destroy[8])(relax_context *); uint32_t n_at_destroy;   /* run newest first before the arena goes */
 };
 #define RX_CTX_MAGIC 0x52454C58u
+/* fn NULL: malloc. RELAX_OK or RELAX_E_NOMEM (*out NULL then). Callbacks are set as fields afterwards. */
+relax_status rx_context_create(rx_alloc_fn fn, void *self, relax_context **out);
+void rx_context_destroy(relax_context *ctx);                    /* NULL is fine */
 bool rx_ctx_ok(const relax_context *ctx);                       /* not NULL, alive */
 void rx_log(relax_context *ctx, relax_log_level level, const char *fmt, ...) RX_PRINTF(3, 4);
 /* progress of a long operation; fails with RXE_CANCELLED (unwinds) when the host's cancel callback says so */
@@ -94,6 +116,10 @@ struct relax_target {
     uint32_t threads_hint;
     const char *name;                  /* canonical text, parses back to the same target */
 };
+/* one row of targets.def; llvm is the attribute text: "+avx2" */
+typedef struct rx_feature_info { const char *name; rx_arch arch; uint32_t bit, needs; const char *llvm; } rx_feature_info;
+extern const rx_feature_info rx_features[];
+extern const uint32_t rx_n_features;
 relax_target *rx_target_parse(relax_context *ctx, const char *s, size_t n);     /* unwinds with RXE_TARGET */
 uint32_t rx_host_features(void);       /* what this machine has (cpuid, xgetbv) */
 rx_arch rx_host_arch(void);
