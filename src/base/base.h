@@ -17,7 +17,7 @@
 #include <string.h>
 
 #define RX_NORETURN _Noreturn
-#define RX_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define RX_PRINTF(f, a) __attribute__((format(printf, f, a), nonnull(f)))
 #define RX_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define RX_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define RX_MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -108,7 +108,7 @@ void rx_putc(rx_buf *b, char c);
 void rx_puts(rx_buf *b, const char *s);
 void rx_putn(rx_buf *b, const char *s, size_t n);
 void rx_putf(rx_buf *b, const char *fmt, ...) RX_PRINTF(2, 3);  /* no %f %g %e: use rx_put_double */
-void rx_putv(rx_buf *b, const char *fmt, va_list ap);
+void rx_putv(rx_buf *b, const char *fmt, va_list ap) RX_PRINTF(2, 0);
 void rx_put_i64(rx_buf *b, int64_t v);
 void rx_put_double(rx_buf *b, double v);                        /* shortest text that reads back the same, with a '.' or an 'e' (1.0); inf, -inf, nan */
 void rx_put_float(rx_buf *b, float v);
