@@ -69,7 +69,8 @@ void rx_prim_where(rx_tb *t, rx_prim *p, rx_ex *conds, uint32_t n);             
 /* --- walk.c --- */
 /* rewrite statements bottom-up: fs(stmt) after children, fe on every expression (either may be NULL). Shares what is unchanged.
  * fe sees loop bounds, conditions, indices and values, not the shapes of ALLOC buffers. */
-typedef struct rx_stmt_map { void *arg; rx_stmt *(*stmt)(void *arg, rx_stmt *s); rx_ex (*expr)(void *arg, rx_ex e); } rx_stmt_map;
+typedef struct rx_stmt_map { void *arg; rx_stmt *(*stmt)(void *arg, rx_stmt *s); rx_ex (*expr)(void *arg, rx_ex e);
+                             rx_stmt *(*pair)(void *arg, rx_stmt *old, rx_stmt *now); } rx_stmt_map;    /* pair: as stmt, sees the original too */
 rx_stmt *rx_stmt_rewrite(rx_tb *t, rx_stmt *s, const rx_stmt_map *m);
 void rx_stmt_visit(rx_stmt *s, void (*f)(void *arg, rx_stmt *s), void *arg);     /* parents first */
 rx_stmt *rx_stmt_subst(rx_tb *t, rx_stmt *s, const rx_map *exprs, const rx_map *buffers);       /* symbols -> expressions, buffers -> buffers */
@@ -92,7 +93,8 @@ rx_ex rx_buffer_offset(relax_context *ctx, const relax_buffer *b, rx_ex *index);
 
 /* --- verify.c: rules T1…; reports each break through rx_report(RXE_TIR_VERIFY / RXE_TIR_BOUNDS); returns the number of breaks.
  * unproved (may be NULL): accesses that could not be proved in bounds (rx_stmt* + text) --- */
-typedef struct rx_unproved { rx_stmt *at; relax_buffer *buf; uint32_t axis; rx_ex index; } rx_unproved;
+typedef struct rx_unproved { rx_stmt *at; relax_buffer *buf; uint32_t axis; rx_ex index;
+                             rx_ex guard; } rx_unproved;        /* guard: the statement reaches the access only if it holds; NULL: always */
 typedef RX_VEC(rx_unproved) rx_unproved_vec;
 uint32_t rx_prim_verify(relax_context *ctx, const rx_prim *p, rx_arena *a, rx_unproved_vec *unproved);
 /* a copy of p with a check (RXE_INDEX) in front of every access that is not proved in bounds */

@@ -157,6 +157,8 @@ static rx_stmt *map_children(rx_tb *t, rx_stmt *s, const rx_stmt_map *m)
 rx_stmt *rx_stmt_rewrite(rx_tb *t, rx_stmt *s, const rx_stmt_map *m)
 {
     rx_stmt *r = map_children(t, s, m);
+    if (m->pair)
+        r = m->pair(m->arg, s, r);
     return m->stmt ? m->stmt(m->arg, r) : r;
 }
 
@@ -194,7 +196,7 @@ static void subst_alloc(subst *s, relax_buffer *b)
 {
     if (rx_map_has(&s->buffers, RX_KEY(b)))
         return;
-    rx_stmt_map m = {s, NULL, subst_expr};
+    rx_stmt_map m = {.arg = s, .expr = subst_expr};
     rx_ex *shape = map_index(s->t, &m, b->shape, b->ndim);
     rx_ex *strides = b->strides ? map_index(s->t, &m, b->strides, b->ndim) : NULL;
     if (shape == b->shape && strides == b->strides)
@@ -225,7 +227,7 @@ static rx_ex subst_def(subst *s, rx_ex var)
 static rx_stmt *subst_stmt(subst *s, rx_stmt *x)
 {
     rx_tb *t = s->t;
-    rx_stmt_map m = {s, NULL, subst_expr};
+    rx_stmt_map m = {.arg = s, .expr = subst_expr};
     switch (x->kind) {
     case RX_S_SEQ: return subst_seq(s, x);
     case RX_S_FOR: {
