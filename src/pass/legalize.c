@@ -1,0 +1,127 @@
+/* legalize.c: operators become calls of tensor programs.
+ *
+ * An operator that keeps the elements in row-major order (reshape and its kin) becomes a view of its argument's memory; one
+ * that the runtime provides (sort) a call in destination-passing style; operators on the host (shape_of) and those with
+ * data-dependent results stay. The rest need known shapes: an operand whose dims are unknown is an error that says
+ * that a match_cast would name them. Tuple operands are taken apart first. Equal calls share one tensor program. */
+#include "op/op.h"
+#include "pass/private.h"
+
+static rx_where where_of(const relax_value *v)
+{
+    return (rx_where){ .function = v->fn ? v->fn->name : NULL, .binding = v->name };
+}
+
+static bool shape_known(rx_ty t)
+{
+    if (t->kind == RX_TY_TUPLE) {
+        for (uint32_t i = 0; i < t->nelems; i++)
+            if (!shape_known(t->elems[i])) return false;
+        return true;
+    }
+    return t->kind != RX_TY_TENSOR || (t->known && t->dtype != RELAX_DTYPE_UNKNOWN);
+}
+
+static void need_known(relax_context *ctx, const relax_value *v, rx_ty t, const char *what)
+{
+    if (shape_known(t)) return;
+    rx_where w = where_of(v);
+    rx_buf b;
+    rx_buf_init(&b, rx_scratch(&ctx->heap));
+    rx_print_type(&b, t);
+    rx_fail_hint(ctx, RXE_SHAPE, &w, "name its dimensions with match_cast before this operator",
+                 "%s: %s has the annotation %s; a tensor program needs known dimensions and data type", v->u.op->name, what, b.at);
+}
+
+/* operands with tuples replaced by their fields */
+static rx_valvec operands(rx_pass_run *r, relax_value *v)
+{
+    rx_valvec out = { 0 };
+    for (uint32_t i = 0; i < v->nargs; i++) {
+        relax_value *x = v->args[i];
+        if (!x || x->type->kind != RX_TY_TUPLE) { rx_push(r->a, &out, x); continue; }
+        for (uint32_t k = 0; k < x->type->nelems; k++) {
+            rx_gb b = rx_gb_before(v);
+            relax_value *g = x->kind == RX_V_TUPLE ? x->args[k] : rx_emit_get(&b, x, k);
+            rx_push(r->a, &out, g);
+        }
+    }
+    return out;
+}
+
+/* syms of a runtime builtin: its integer attributes in declared order (absent: INT64_MIN) */
+static relax_value *call_builtin(rx_pass_run *r, relax_value *v, rx_gb *b, rx_valvec *args)
+{
+    rx_exvec syms = { 0 };
+    for (uint32_t i = 0; i < v->u.op->nattrs; i++) {
+        rx_akind k = v->u.op->attrs[i].kind;
+        if (k == RX_A_STR) continue;            /* decides the number of results, which the annotation shows */
+        rx_push(r->a, &syms, rx_int(r->ctx, rx_attr_int(&v->attrs, v->u.op->attrs[i].key, INT64_MIN)));
+    }
+    return rx_emit_call_lib(b, rx_strf(r->ctx, "rx.%s", v->u.op->name), args->at, args->n, v->type, syms.at, syms.n);
+}
+
+static relax_value *call_prim(rx_pass_run *r, relax_function *f, relax_value *v, rx_gb *b, rx_valvec *args)
+{
+    rx_ty *in = RX_NEWN(r->a, rx_ty, args->n);
+    rx_valvec tensors = { 0 };
+    for (uint32_t i = 0; i < args->n; i++) {
+        relax_value *x = args->at[i];
+        if (!x) continue;
+        in[i] = x->type;
+        need_known(r->ctx, v, x->type, rx_strf(r->ctx, "operand %u", i));
+        if (x->type->kind == RX_TY_TENSOR) rx_push(r->a, &tensors, x);
+    }
+    need_known(r->ctx, v, v->type, "the result");
+    rx_exvec syms = { 0 };
+    relax_function *prim = rx_op_legalize(r->m, f, v->u.op, in, args->n, v->type, &v->attrs, &syms);
+    if (!(v->u.op->flags & RX_OPF_INPLACE))
+        return rx_emit_call_tir(b, prim, tensors.at, tensors.n, v->type, syms.at, syms.n);
+    int32_t first = 0;
+    return rx_emit_call_tir_inplace(b, prim, tensors.at, tensors.n, v->type, syms.at, syms.n, &first, 1);
+}
+
+static void take_over(relax_function *f, relax_value *old, relax_value *v)
+{
+    v->name = old->name;
+    v->output = old->output;
+    if (old->nchecks) {                         /* obligations of the operator's shapes come with it */
+        rx_exvec all = { 0 };
+        for (uint32_t i = 0; i < old->nchecks; i++) rx_push(&f->mod->arena, &all, old->checks[i]);
+        for (uint32_t i = 0; i < v->nchecks; i++) rx_push(&f->mod->arena, &all, v->checks[i]);
+        v->checks = all.at;
+        v->nchecks = all.n;
+    }
+    rx_v_replace(f, old, v);
+    rx_v_remove(old);
+}
+
+static void legalize_one(rx_pass_run *r, relax_function *f, relax_value *v)
+{
+    const rx_op *op = v->u.op;
+    if (op->flags & (RX_OPF_HOST | RX_OPF_DYNAMIC)) return;
+    rx_valvec args = operands(r, v);
+    rx_gb b = rx_gb_before(v);
+    if (op->flags & RX_OPF_VIEW) {
+        need_known(r->ctx, v, args.at[0]->type, "the operand");
+        need_known(r->ctx, v, v->type, "the result");
+        take_over(f, v, rx_emit_view(&b, args.at[0], v->type));
+    } else if (op->flags & RX_OPF_BUILTIN) {
+        need_known(r->ctx, v, v->type, "the result");
+        take_over(f, v, call_builtin(r, v, &b, &args));
+    } else if (op->legalize) {
+        take_over(f, v, call_prim(r, f, v, &b, &args));
+    } else {
+        rx_where w = where_of(v);
+        rx_fail(r->ctx, RXE_UNKNOWN_OP, &w, "operator %s has no tensor program", op->name);
+    }
+}
+
+static void legalize(rx_pass_run *r, relax_function *f)
+{
+    rx_valvec all = rx_pass_bindings(r, f);
+    for (uint32_t i = 0; i < all.n; i++)
+        if (all.at[i]->kind == RX_V_OP) legalize_one(r, f, all.at[i]);
+}
+
+void rx_pass_legalize(rx_pass_run *r) { rx_pass_each(r, legalize); }

@@ -1,0 +1,18 @@
+/* pipeline.c: the pipeline as one list, read top to bottom.
+ *
+ * Order: clean up while everything is an operator (cheap, precise), legalize, clean up what that left, schedule,
+ * then the lowering to destination-passing calls and the memory plan. Code generation follows in codegen/. */
+#include "pass/pass.h"
+
+const char rx_default_pipeline[] =
+    "normalize,"
+    "inline,"               /* before folding: arguments of private functions may be constants */
+    "fold-constant,"
+    "cse,"
+    "dce,"
+    "legalize,"
+    "cse,"                  /* calls of tensor programs that became equal */
+    "dce,"
+    "schedule,"
+    "lower-calls,"
+    "plan-memory";
