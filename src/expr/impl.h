@@ -1,0 +1,80 @@
+/* impl.h: what the files of expr/ share and nobody else sees.
+ *
+ * Shapes of canonical index expressions (all other files rely on them):
+ *  - product: factors sorted by rx_expr_cmp, as a balanced binary tree of MUL nodes (split in the middle: the shape follows
+ *    from the number of factors); no factor is an INT.
+ *  - term: a product, or MUL(product, INT c) with c other than 0 and 1.
+ *  - sum: terms sorted by their products, as a binary tree of ADD nodes whose shape follows from the hashes of the products
+ *    (a leaf-oriented treap: the boundary with the largest rx_sum_prio is the root), so a term is added in O(log n) and equal
+ *    sums are equal trees; a constant stands apart at the top: ADD(sum, INT c).
+ *  - min, max, and, or: operands sorted, balanced tree as for products, the constant last.
+ *  - RX_EX_RAW marks an ADD or MUL whose folding would overflow int64: it counts as an atom. */
+#ifndef RX_EXPR_IMPL_H
+#define RX_EXPR_IMPL_H
+#include "expr/expr.h"
+
+enum { RX_EX_RAW = 4 };
+#define RX_EXPR_DEPTH 1000             /* deepest nesting; recursive walks rely on it */
+#define RX_EXPR_AC 64                  /* most operands that one step of *, min, max, and, or puts in order */
+#define RX_EXPR_EXPAND 256             /* most terms that a product of sums is multiplied out to */
+
+struct rx_exprs {
+    rx_ex *slots;                      /* hash-consing table, open addressing */
+    uint32_t n, nslots, next_id;
+    rx_map names;                      /* RX_KEY(name) -> number of symbols of that name */
+    rx_ex truth[2];
+    struct rx_rules *rules;            /* rules.c, parsed at first use */
+};
+
+static inline bool rx_is_index(rx_ex e) { return !(e->flags & RX_EX_DATA); }
+static inline bool rx_is_sum(rx_ex e) { return e->op == RX_EX_ADD && !(e->flags & (RX_EX_DATA | RX_EX_RAW)); }
+static inline bool rx_is_prod(rx_ex e) { return e->op == RX_EX_MUL && !(e->flags & (RX_EX_DATA | RX_EX_RAW)); }
+
+/* node.c */
+rx_exprs *rx_expr_state(relax_context *ctx);
+rx_ex rx_node(relax_context *ctx, rx_eop op, uint32_t flags, relax_dtype t, const rx_ex *a, uint32_t n);
+rx_ex rx_node2(relax_context *ctx, rx_eop op, uint32_t flags, relax_dtype t, rx_ex a, rx_ex b);
+int rx_expr_cmp(rx_ex a, rx_ex b);     /* the structural order; 0 only for a == b */
+bool rx_op_takes(rx_eop op, relax_dtype t);
+extern const char *const rx_eop_text[];
+extern const int8_t rx_eop_prec[];
+extern const char *const rx_intrin_text[];
+extern const uint8_t rx_intrin_arity[];
+
+/* fold.c: constants of any dtype; NULL: not folded */
+int64_t rx_wrap(relax_dtype t, int64_t v);
+rx_ex rx_fold_binary(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b);
+rx_ex rx_fold_unary(relax_context *ctx, rx_eop op, rx_ex a);
+rx_ex rx_fold_cast(relax_context *ctx, relax_dtype to, rx_ex a);
+rx_ex rx_fold_call(relax_context *ctx, rx_intrin f, rx_ex *a);
+/* op over mathematical integers that fit int64; false: overflow or division by zero */
+bool rx_int_op(rx_eop op, int64_t a, int64_t b, int64_t *r);
+
+/* poly.c: sums and products of index expressions */
+typedef struct rx_term { rx_ex key; int64_t coef; } rx_term;
+typedef struct rx_terms { rx_term *t; uint32_t n; int64_t k; } rx_terms;       /* sum of coef * key, plus k */
+rx_term rx_term_of(rx_ex e);           /* a non-sum, non-constant node as coefficient and product */
+uint32_t rx_terms_of(rx_ex e, rx_arena *a, rx_terms *out);      /* every index expression as a sum, keys in order */
+rx_ex rx_from_terms(relax_context *ctx, const rx_terms *t);     /* keys in any order, may repeat */
+rx_ex rx_scale(relax_context *ctx, rx_ex key, int64_t coef);    /* a term */
+rx_ex rx_index_add(relax_context *ctx, rx_ex a, rx_ex b);
+rx_ex rx_index_mul(relax_context *ctx, rx_ex a, rx_ex b);
+uint32_t rx_factors(rx_ex key, rx_ex *out, uint32_t cap);       /* factors in order; cap + 1 when there are more */
+bool rx_divide_key(relax_context *ctx, rx_ex key, rx_ex by, rx_ex *rest);      /* product / product, rest may be INT 1 */
+int64_t rx_gcd(int64_t a, int64_t b);  /* of absolute values; 0 and 0 give 0; INT64_MIN counts as 1 */
+
+/* divmod.c, order.c */
+rx_ex rx_index_floordiv(relax_context *ctx, rx_ex a, rx_ex b);
+rx_ex rx_index_floormod(relax_context *ctx, rx_ex a, rx_ex b);
+rx_ex rx_index_compare(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b);
+rx_ex rx_index_extremum(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b);      /* MIN MAX */
+rx_ex rx_index_logic(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b);         /* AND OR */
+rx_ex rx_index_not(relax_context *ctx, rx_ex a);
+uint32_t rx_operands(rx_ex e, rx_eop op, rx_ex *out, uint32_t cap);            /* leaves of a tree of op; cap + 1 when more */
+
+/* walk.c */
+rx_ex rx_rebuild(relax_context *ctx, rx_ex e, rx_ex *a);        /* e with operands a, canonicalised again */
+
+/* temporary memory of the innermost frame, freed with it */
+static inline rx_arena *rx_temp(relax_context *ctx) { return rx_scratch(&ctx->heap); }
+#endif
