@@ -153,5 +153,6 @@ typedef struct rx_scope_fns {
 /* Literals: 3 is i64, 1.5 is f32 unless the other operand says otherwise (a literal takes the dtype of the other operand);
  * f16(x), i32(x) … are casts; "and or not && || !" are accepted; "//" floor, "/" float division. */
 rx_ex rx_parse_expr(rx_lexer *l, const rx_scope_fns *sc);
+rx_ex rx_parse_expr_as(rx_lexer *l, const rx_scope_fns *sc, relax_dtype t);        /* a lone literal takes the dtype t */
 rx_ex rx_parse_expr_text(relax_context *ctx, const char *s, size_t n, const rx_scope_fns *sc);     /* the whole text */
 #endif

@@ -335,6 +335,12 @@ rx_ex rx_parse_expr(rx_lexer *l, const rx_scope_fns *sc)
     return node(&p, parse_or(&p));
 }
 
+rx_ex rx_parse_expr_as(rx_lexer *l, const rx_scope_fns *sc, relax_dtype t)
+{
+    parser p = {l, l->ctx, sc};
+    return as_type(&p, parse_or(&p), t);
+}
+
 rx_ex rx_parse_expr_text(relax_context *ctx, const char *s, size_t n, const rx_scope_fns *sc)
 {
     rx_lexer l;
