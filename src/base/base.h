@@ -35,7 +35,7 @@ static inline bool rx_size_align(size_t a, size_t to, size_t *r)
 bool rx_floordiv_ok(int64_t a, int64_t b, int64_t *r);
 bool rx_floormod_ok(int64_t a, int64_t b, int64_t *r);
 /* --- heap.c: the host's allocator, frames --- */
-/* One function does all: p == NULL && n: allocate; p && n: reallocate; n == 0: free (old_n is the size). align <= 64. */
+/* One function does all: p == NULL && n: allocate; p && n: reallocate; n == 0: free (old_n is the size). align <= 64 */
 typedef void *(*rx_alloc_fn)(void *self, void *p, size_t old_n, size_t n, size_t align);
 
 typedef struct rx_defer_node rx_defer_node;
@@ -55,7 +55,7 @@ typedef struct rx_heap {
     void *on_oom_arg;
 } rx_heap;
 
-void rx_heap_init(rx_heap *h, rx_alloc_fn fn, void *self);      /* fn NULL: malloc/realloc/free (posix_memalign for align > 16) */
+void rx_heap_init(rx_heap *h, rx_alloc_fn fn, void *self);      /* fn NULL: malloc, realloc, free, aligned_alloc */
 void *rx_heap_alloc(rx_heap *h, size_t n, size_t align);        /* NULL on failure; for code that checks */
 void *rx_heap_realloc(rx_heap *h, void *p, size_t old_n, size_t n, size_t align);
 void rx_heap_free(rx_heap *h, void *p, size_t n);
@@ -85,7 +85,8 @@ void *rx_arena_array(rx_arena *a, size_t n, size_t size, size_t align);   /* che
 
 /* --- vec.c: growable arrays in an arena.  RX_VEC(int) v = {0}; rx_push(arena, &v, 3); v.at[0]; v.n --- */
 #define RX_VEC(T) struct { T *at; uint32_t n, cap; }
-#define rx_push(a, v, x) (rx_vec_room((a), (void **)&(v)->at, (v)->n, &(v)->cap, sizeof *(v)->at), (v)->at[(v)->n++] = (x))
+#define rx_push(a, v, x) \
+    (rx_vec_room((a), (void **)&(v)->at, (v)->n, &(v)->cap, sizeof *(v)->at), (v)->at[(v)->n++] = (x))
 void rx_vec_room(rx_arena *a, void **at, uint32_t n, uint32_t *cap, size_t size);
 
 /* --- map.c: open addressing, arena memory, insertion order kept (iterate e[0..n)). Keys are compared by
@@ -101,8 +102,8 @@ void rx_map_put(rx_map *m, uint64_t key, void *val);            /* replaces */
 /* --- str.c: interned strings, string builder, numbers without the locale --- */
 typedef struct rx_strs { rx_arena *a; const char **slots; uint32_t n, nslots; } rx_strs;
 void rx_strs_init(rx_strs *s, rx_arena *a);
-const char *rx_intern(rx_strs *s, const char *p, size_t n);     /* NUL-terminated, unique: equal strings are equal pointers */
-typedef struct rx_buf { rx_arena *a; char *at; size_t n, cap; } rx_buf;   /* at is NUL-terminated once anything was put */
+const char *rx_intern(rx_strs *s, const char *p, size_t n);     /* NUL-terminated; equal strings are equal pointers */
+typedef struct rx_buf { rx_arena *a; char *at; size_t n, cap; } rx_buf;   /* at is NUL-terminated after any put */
 void rx_buf_init(rx_buf *b, rx_arena *a);
 void rx_putc(rx_buf *b, char c);
 void rx_puts(rx_buf *b, const char *s);
@@ -110,7 +111,8 @@ void rx_putn(rx_buf *b, const char *s, size_t n);
 void rx_putf(rx_buf *b, const char *fmt, ...) RX_PRINTF(2, 3);  /* no %f %g %e: use rx_put_double */
 void rx_putv(rx_buf *b, const char *fmt, va_list ap) RX_PRINTF(2, 0);
 void rx_put_i64(rx_buf *b, int64_t v);
-void rx_put_double(rx_buf *b, double v);                        /* shortest text that reads back the same, with a '.' or an 'e' (1.0); inf, -inf, nan */
+/* shortest text that reads back the same, with a '.' or an 'e' (1.0, 1e20); inf, -inf, nan */
+void rx_put_double(rx_buf *b, double v);
 void rx_put_float(rx_buf *b, float v);
 /* read a number at s[0..n): returns bytes used, 0 if none. Locale-free. */
 size_t rx_read_double(const char *s, size_t n, double *v);
@@ -129,7 +131,8 @@ typedef struct rx_file { const uint8_t *at; size_t size; } rx_file;          /* 
 int rx_file_map(const char *path, rx_file *f);                  /* 0 or errno; refuses what is not a regular file */
 void rx_file_unmap(rx_file *f);
 void rx_file_advise_willneed(const rx_file *f);
-/* Writes all bytes to a temporary beside path, fsync, rename over it: path is the old file or the new, never a part. 0 or errno.
+/* Writes all bytes to a temporary beside path, fsync, rename over it: path is the old file or the new, never a part.
+ * 0 or errno.
  * A path that is not a regular file (/dev/full, a pipe) is written directly. */
 int rx_file_write(const char *path, const void *p, size_t n);
 const char *rx_os_error(int err, char *buf, size_t n);          /* text for errno */
@@ -142,7 +145,8 @@ const char *rx_dl_self_dir(char *buf, size_t n);                /* folder of the
 int64_t rx_now_ns(void);
 int rx_cpu_count(void);
 uint64_t rx_os_hwcap(int word);                                  /* 0, 1: the kernel's capability words (aarch64) */
-void *rx_pages_alloc(size_t n);                                 /* zeroed pages, 2 MiB aligned and MADV_HUGEPAGE when n is large; NULL on failure */
+/* zeroed pages, 2 MiB aligned and MADV_HUGEPAGE when n is large; NULL on failure */
+void *rx_pages_alloc(size_t n);
 void rx_pages_free(void *p, size_t n);
 typedef struct rx_thread { uintptr_t h[3]; } rx_thread;         /* must stay at its address until joined */
 int rx_thread_start(rx_thread *t, void (*fn)(void *), void *arg);   /* 0 or errno */

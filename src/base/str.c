@@ -362,7 +362,8 @@ size_t rx_utf8_valid(const char *text, size_t n)
     size_t i = 0;
     while (i < n) {
         uint8_t c = s[i];
-        size_t more = c < 0x80 ? 0 : c >= 0xC2 && c <= 0xDF ? 1 : (c & 0xF0) == 0xE0 ? 2 : c >= 0xF0 && c <= 0xF4 ? 3 : 9;
+        bool two = c >= 0xC2 && c <= 0xDF, three = (c & 0xF0) == 0xE0, four = c >= 0xF0 && c <= 0xF4;
+        size_t more = c < 0x80 ? 0 : two ? 1 : three ? 2 : four ? 3 : SIZE_MAX;
         if (more > n - i - 1)
             return i;
         for (size_t j = 1; j <= more; j++)

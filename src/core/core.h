@@ -4,9 +4,10 @@
 #include <relax.h>
 #include "base/base.h"
 
-/* --- dtype.c: relax_dtype (relax.h) is a small integer: RELAX_F32 ... One element is rx_dtype_bytes wide (bool: 1) --- */
-typedef struct rx_dtype_info { const char *name; uint8_t bits, kind; } rx_dtype_info;   /* kind: 'i' 'u' 'f' 'b' (bool), 0 unknown */
-extern const rx_dtype_info rx_dtypes[];                         /* indexed by relax_dtype; [RELAX_DTYPE_UNKNOWN].name is "?" */
+/* --- dtype.c: relax_dtype (relax.h) is a small integer: RELAX_F32 ... One element is rx_dtype_bytes wide --- */
+/* kind: 'i' 'u' 'f' 'b' (bool), 0 unknown */
+typedef struct rx_dtype_info { const char *name; uint8_t bits, kind; } rx_dtype_info;
+extern const rx_dtype_info rx_dtypes[];                         /* by relax_dtype; [RELAX_DTYPE_UNKNOWN].name is "?" */
 size_t rx_dtype_bytes(relax_dtype t);
 bool rx_dtype_is_float(relax_dtype t);
 bool rx_dtype_is_int(relax_dtype t);                            /* signed or unsigned, not bool */
@@ -18,7 +19,8 @@ double rx_load_f64(relax_dtype t, const void *p);
 int64_t rx_load_i64(relax_dtype t, const void *p);
 void rx_store_f64(relax_dtype t, void *p, double v);            /* to int: truncates toward zero, saturates, NaN -> 0 */
 void rx_store_i64(relax_dtype t, void *p, int64_t v);           /* to int: wraps at the width */
-void rx_convert(relax_dtype to, void *d, relax_dtype from, const void *s);      /* one element, the cast of the language */
+/* one element, the cast of the language */
+void rx_convert(relax_dtype to, void *d, relax_dtype from, const void *s);
 
 /* --- diag.c --- */
 enum rx_err {
@@ -31,11 +33,15 @@ typedef struct rx_where { const char *function, *binding, *file; uint32_t line, 
 /* Record a diagnostic on ctx and unwind to the innermost frame. %s etc. as printf (no floats). */
 RX_NORETURN void rx_fail(relax_context *ctx, enum rx_err e, const rx_where *w, const char *fmt, ...) RX_PRINTF(4, 5);
 /* the same with a hint: what the user can do */
-RX_NORETURN void rx_fail_hint(relax_context *ctx, enum rx_err e, const rx_where *w, const char *hint, const char *fmt, ...) RX_PRINTF(5, 6);
+RX_NORETURN void rx_fail_hint(relax_context *ctx, enum rx_err e, const rx_where *w, const char *hint, const char *fmt,
+                              ...) RX_PRINTF(5, 6);
 /* record an error and go on (parsers, verifiers that report all) */
-void rx_report(relax_context *ctx, enum rx_err e, const rx_where *w, const char *hint, const char *fmt, ...) RX_PRINTF(5, 6);
-/* record and return the status that belongs to e: for code outside frames (runtime). ctx may be NULL. Never allocates on OOM. */
-relax_status rx_error(relax_context *ctx, enum rx_err e, const rx_where *w, const char *hint, const char *fmt, ...) RX_PRINTF(5, 6);
+void rx_report(relax_context *ctx, enum rx_err e, const rx_where *w, const char *hint, const char *fmt, ...)
+    RX_PRINTF(5, 6);
+/* record and return the status that belongs to e: for code outside frames (runtime). ctx may be NULL.
+ * Never allocates on OOM. */
+relax_status rx_error(relax_context *ctx, enum rx_err e, const rx_where *w, const char *hint, const char *fmt, ...)
+    RX_PRINTF(5, 6);
 void rx_diag_clear(relax_context *ctx);
 relax_status rx_diag_status(const relax_context *ctx);          /* status of the newest error, RELAX_OK if none */
 uint32_t rx_diag_count(const relax_context *ctx);
@@ -62,7 +68,11 @@ typedef struct rx_diags rx_diags;
 rx_diags *rx_diags_create(rx_heap *h);                          /* NULL on failure */
 void rx_diags_destroy(rx_heap *h, rx_diags *d);
 /* An invariant of ours; costs nothing to keep in release builds. */
-#define RX_CHECK(ctx, cond) do { if (!(cond)) rx_fail((ctx), RXE_INTERNAL, NULL, "%s:%d: %s", __FILE_NAME__, __LINE__, #cond); } while (0)
+#define RX_CHECK(ctx, cond)                                                                                   \
+    do {                                                                                                      \
+        if (!(cond))                                                                                          \
+            rx_fail((ctx), RXE_INTERNAL, NULL, "%s:%d: %s", __FILE_NAME__, __LINE__, #cond);                  \
+    } while (0)
 #ifndef __FILE_NAME__
 #define __FILE_NAME__ __FILE__
 #endif
@@ -77,7 +87,7 @@ struct relax_context {
     rx_arena arena;                    /* lives as long as the context */
     rx_strs strs;                      /* names */
     rx_diags *diags;
-    rx_exprs *exprs;                   /* sub-contexts of the compiler rooms; created by the room's first use, NULL in librelax_rt */
+    rx_exprs *exprs;                   /* sub-contexts of the compiler rooms, made at first use; NULL in librelax_rt */
     rx_types *types;
     rx_optab *ops;
     struct rx_passtab *passes;         /* pass/: host and plugin passes, dlopened backends */
@@ -101,13 +111,15 @@ const char *rx_str(relax_context *ctx, const char *s);          /* intern NUL-te
 const char *rx_strn(relax_context *ctx, const char *s, size_t n);
 const char *rx_strf(relax_context *ctx, const char *fmt, ...) RX_PRINTF(2, 3);
 
-/* --- target.c: a target is data: kind + feature table. "cpu", "cpu:x86-64-v3", "cpu:aarch64+dotprod", "cpu:host" == "cpu" --- */
+/* --- target.c: a target is data: kind + feature table. "cpu" == "cpu:host", "cpu:aarch64+dotprod" --- */
 typedef enum rx_target_kind { RX_TARGET_CPU, RX_TARGET_NULL } rx_target_kind;
 typedef enum rx_arch { RX_ARCH_X86_64, RX_ARCH_AARCH64 } rx_arch;
 /* CPU features that code generation may use; targets.def lists the levels */
-enum { RX_F_SSE42 = 1u << 0, RX_F_AVX2 = 1u << 1, RX_F_FMA = 1u << 2, RX_F_F16C = 1u << 3, RX_F_AVX512 = 1u << 4 /* f bw dq vl cd */,
+enum { RX_F_SSE42 = 1u << 0, RX_F_AVX2 = 1u << 1, RX_F_FMA = 1u << 2, RX_F_F16C = 1u << 3,
+       RX_F_AVX512 = 1u << 4 /* f bw dq vl cd */,
        RX_F_AVX512_VNNI = 1u << 5, RX_F_AVX512_BF16 = 1u << 6, RX_F_AVX_VNNI = 1u << 7, RX_F_BMI2 = 1u << 8,
-       RX_F_NEON = 1u << 16, RX_F_DOTPROD = 1u << 17, RX_F_I8MM = 1u << 18, RX_F_FP16 = 1u << 19, RX_F_BF16 = 1u << 20 };
+       RX_F_NEON = 1u << 16, RX_F_DOTPROD = 1u << 17, RX_F_I8MM = 1u << 18,
+       RX_F_FP16 = 1u << 19, RX_F_BF16 = 1u << 20 };
 struct relax_target {
     relax_context *ctx;
     rx_target_kind kind; rx_arch arch;
@@ -117,7 +129,12 @@ struct relax_target {
     const char *name;                  /* canonical text, parses back to the same target */
 };
 /* one row of targets.def; llvm is the attribute text: "+avx2" */
-typedef struct rx_feature_info { const char *name; rx_arch arch; uint32_t bit, needs; const char *llvm; } rx_feature_info;
+typedef struct rx_feature_info {
+    const char *name;
+    rx_arch arch;
+    uint32_t bit, needs;
+    const char *llvm;
+} rx_feature_info;
 extern const rx_feature_info rx_features[];
 extern const uint32_t rx_n_features;
 relax_target *rx_target_parse(relax_context *ctx, const char *s, size_t n);     /* unwinds with RXE_TARGET */

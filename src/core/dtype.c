@@ -88,7 +88,8 @@ static unsigned f8_end(int mbits) { return mbits == 3 ? 0x7F : 0x7C; }
 static float f8_read(uint8_t c, int mbits)
 {
     unsigned a = c & 0x7F;
-    double v = a < f8_end(mbits) ? f8_plain(a, mbits) : a == f8_end(mbits) && mbits == 2 ? (double)INFINITY : (double)NAN;
+    bool finite = a < f8_end(mbits), inf = mbits == 2 && a == f8_end(mbits);
+    double v = finite ? f8_plain(a, mbits) : inf ? (double)INFINITY : (double)NAN;
     return (float)(c & 0x80 ? -v : v);
 }
 
@@ -149,7 +150,7 @@ double rx_load_f64(relax_dtype t, const void *p)
     }
 }
 
-/* truncates toward zero, saturates at [lo, hi], NaN gives 0; lo and hi + 1 are exact doubles (hi + 1 is given) */
+/* truncates toward zero, saturates at lo and hi, NaN gives 0; `above` is hi + 1, which is an exact double */
 static int64_t to_int(double v, int64_t lo, double above, int64_t hi)
 {
     if (v != v)

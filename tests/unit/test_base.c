@@ -8,7 +8,10 @@
 #include <unistd.h>
 
 /* --- frames and arenas --- */
-static void count_up(void *p) { ++*(int *)p; }
+static void count_up(void *p)
+{
+    ++*(int *)p;
+}
 
 static void test_frames(void **state)
 {
@@ -232,12 +235,33 @@ static const char *double_text(rx_arena *a, double v)
 
 static void check_number_text(rx_arena *a)
 {
-    static const struct { double v; const char *text; } rows[] = {
-        {0.0, "0.0"}, {-0.0, "-0.0"}, {1, "1.0"}, {-2.5, "-2.5"}, {0.1, "0.1"}, {100, "100.0"}, {1e15, "1000000000000000.0"},
-        {1e16, "1e16"}, {1.5e300, "1.5e300"}, {0.001, "0.001"}, {1e-5, "0.00001"}, {1e-6, "1e-6"}, {5e-324, "5e-324"},
-        {1.7976931348623157e308, "1.7976931348623157e308"}, {2.2250738585072014e-308, "2.2250738585072014e-308"},
-        {INFINITY, "inf"}, {-INFINITY, "-inf"}, {NAN, "nan"}, {123456.789, "123456.789"}, {9007199254740993.0, "9007199254740992.0"},
-        {3.141592653589793, "3.141592653589793"}, {120, "120.0"}, {0.30000000000000004, "0.30000000000000004"},
+    static const struct {
+        double v;
+        const char *text;
+    } rows[] = {
+        {0.0, "0.0"},
+        {-0.0, "-0.0"},
+        {1, "1.0"},
+        {-2.5, "-2.5"},
+        {0.1, "0.1"},
+        {100, "100.0"},
+        {1e15, "1000000000000000.0"},
+        {1e16, "1e16"},
+        {1.5e300, "1.5e300"},
+        {0.001, "0.001"},
+        {1e-5, "0.00001"},
+        {1e-6, "1e-6"},
+        {5e-324, "5e-324"},
+        {1.7976931348623157e308, "1.7976931348623157e308"},
+        {2.2250738585072014e-308, "2.2250738585072014e-308"},
+        {INFINITY, "inf"},
+        {-INFINITY, "-inf"},
+        {NAN, "nan"},
+        {123456.789, "123456.789"},
+        {9007199254740993.0, "9007199254740992.0"},
+        {3.141592653589793, "3.141592653589793"},
+        {120, "120.0"},
+        {0.30000000000000004, "0.30000000000000004"},
     };
     for (size_t i = 0; i < RX_COUNT(rows); i++)
         assert_string_equal(double_text(a, rows[i].v), rows[i].text);
@@ -280,7 +304,10 @@ static void test_number_text(void **state)
     for (size_t i = 0; i < RX_COUNT(locales); i++) {
         if (!setlocale(LC_ALL, locales[i]))
             continue;
-        TL_TRY(ctx) { check_number_text(rx_scratch(&ctx->heap)); }
+        TL_TRY(ctx)
+        {
+            check_number_text(rx_scratch(&ctx->heap));
+        }
         TL_END(ctx)
     }
     setlocale(LC_ALL, "C");
@@ -290,12 +317,35 @@ static void test_number_text(void **state)
 static void test_read_numbers(void **state)
 {
     (void)state;
-    static const struct { const char *text; size_t used; double v; } rows[] = {
-        {"1", 1, 1}, {"+1.5x", 4, 1.5}, {"-.5", 3, -.5}, {"1..2", 1, 1}, {"1.", 1, 1}, {"1e5", 3, 1e5}, {"1e", 1, 1},
-        {"1e+", 1, 1}, {"2E-3", 4, 2e-3}, {"", 0, 0}, {"-", 0, 0}, {"x", 0, 0}, {"inf", 3, INFINITY}, {"-inf", 4, -INFINITY},
-        {"info", 0, 0}, {"1e999", 5, INFINITY}, {"1e-999", 6, 0}, {"0e99999999999999", 16, 0}, {"1,5", 1, 1}, {"000.0001", 8, 1e-4},
-        {"1e99999999999999999999", 22, INFINITY}, {"9007199254740993", 16, 9007199254740992.0},
-        {"9007199254740993.0000000000000000000000000000000000000001", 57, 9007199254740994.0}, {"0x10", 1, 0},
+    static const struct {
+        const char *text;
+        size_t used;
+        double v;
+    } rows[] = {
+        {"1", 1, 1},
+        {"+1.5x", 4, 1.5},
+        {"-.5", 3, -.5},
+        {"1..2", 1, 1},
+        {"1.", 1, 1},
+        {"1e5", 3, 1e5},
+        {"1e", 1, 1},
+        {"1e+", 1, 1},
+        {"2E-3", 4, 2e-3},
+        {"", 0, 0},
+        {"-", 0, 0},
+        {"x", 0, 0},
+        {"inf", 3, INFINITY},
+        {"-inf", 4, -INFINITY},
+        {"info", 0, 0},
+        {"1e999", 5, INFINITY},
+        {"1e-999", 6, 0},
+        {"0e99999999999999", 16, 0},
+        {"1,5", 1, 1},
+        {"000.0001", 8, 1e-4},
+        {"1e99999999999999999999", 22, INFINITY},
+        {"9007199254740993", 16, 9007199254740992.0},
+        {"9007199254740993.0000000000000000000000000000000000000001", 57, 9007199254740994.0},
+        {"0x10", 1, 0},
     };
     for (size_t i = 0; i < RX_COUNT(rows); i++) {
         double v = 0;
@@ -311,10 +361,22 @@ static void test_read_numbers(void **state)
     double v;
     assert_int_equal(rx_read_double(big, 2000, &v), 2000);
     assert_true(v == 9007199254740994.0);
-    static const struct { const char *text; size_t used; int64_t v; } ints[] = {
-        {"0", 1, 0}, {"-7,", 2, -7}, {"9223372036854775807", 19, INT64_MAX}, {"9223372036854775808", 0, 0},
-        {"-9223372036854775808", 20, INT64_MIN}, {"-9223372036854775809", 0, 0}, {"-", 0, 0}, {"", 0, 0}, {"+1", 0, 0},
-        {"99999999999999999999999", 0, 0}, {"007", 3, 7},
+    static const struct {
+        const char *text;
+        size_t used;
+        int64_t v;
+    } ints[] = {
+        {"0", 1, 0},
+        {"-7,", 2, -7},
+        {"9223372036854775807", 19, INT64_MAX},
+        {"9223372036854775808", 0, 0},
+        {"-9223372036854775808", 20, INT64_MIN},
+        {"-9223372036854775809", 0, 0},
+        {"-", 0, 0},
+        {"", 0, 0},
+        {"+1", 0, 0},
+        {"99999999999999999999999", 0, 0},
+        {"007", 3, 7},
     };
     for (size_t i = 0; i < RX_COUNT(ints); i++) {
         int64_t x = 0;
@@ -326,10 +388,26 @@ static void test_read_numbers(void **state)
 static void test_utf8(void **state)
 {
     (void)state;
-    static const struct { const char *s; size_t n, ok; } rows[] = {
-        {"", 0, 0}, {"abc", 3, 3}, {"a\0b", 3, 3}, {"\xC3\xA4", 2, 2}, {"x\xC3", 2, 1}, {"\xC0\x80", 2, 0}, {"\xE0\x9F\xBF", 3, 0},
-        {"\xE2\x82\xAC", 3, 3}, {"\xED\xA0\x80", 3, 0}, {"\xF0\x9F\x98\x80!", 5, 5}, {"\xF4\x90\x80\x80", 4, 0},
-        {"\xF0\x8F\xBF\xBF", 4, 0}, {"\xF5\x80\x80\x80", 4, 0}, {"ok\x80", 3, 2}, {"\xF0\x9F\x98", 3, 0}, {"\xFF", 1, 0},
+    static const struct {
+        const char *s;
+        size_t n, ok;
+    } rows[] = {
+        {"", 0, 0},
+        {"abc", 3, 3},
+        {"a\0b", 3, 3},
+        {"\xC3\xA4", 2, 2},
+        {"x\xC3", 2, 1},
+        {"\xC0\x80", 2, 0},
+        {"\xE0\x9F\xBF", 3, 0},
+        {"\xE2\x82\xAC", 3, 3},
+        {"\xED\xA0\x80", 3, 0},
+        {"\xF0\x9F\x98\x80!", 5, 5},
+        {"\xF4\x90\x80\x80", 4, 0},
+        {"\xF0\x8F\xBF\xBF", 4, 0},
+        {"\xF5\x80\x80\x80", 4, 0},
+        {"ok\x80", 3, 2},
+        {"\xF0\x9F\x98", 3, 0},
+        {"\xFF", 1, 0},
     };
     for (size_t i = 0; i < RX_COUNT(rows); i++)
         assert_int_equal(rx_utf8_valid(rows[i].s, rows[i].n), rows[i].ok);
@@ -349,11 +427,16 @@ static void test_half(void **state)
         else
             assert_true((rx_f32_to_bf16(g) & 0x7FFF) > 0x7F80);
     }
-    static const struct { float f; uint16_t f16, bf16; } rows[] = {
-        {1.0f, 0x3C00, 0x3F80}, {65504, 0x7BFF, 0x4780}, {65519.996f, 0x7BFF, 0x4780}, {65520, 0x7C00, 0x4780}, {-0.0f, 0x8000, 0x8000},
-        {0x1p-24f, 1, 0x3380}, {0x1p-25f, 0, 0x3300}, {0x1.000002p-25f, 1, 0x3300}, {0x1.8p-24f, 2, 0x33C0}, {1e30f, 0x7C00, 0x714A},
-        {0x1.002p0f, 0x3C00, 0x3F80}, {0x1.006p0f, 0x3C02, 0x3F80}, {0x1.01p0f, 0x3C04, 0x3F80}, {0x1.03p0f, 0x3C0C, 0x3F82},
-        {3.4028235e38f, 0x7C00, 0x7F80}, {0x1.ff8p-15f, 0x03FF, 0x3880}, {0x1.ffcp-15f, 0x0400, 0x3880}, {INFINITY, 0x7C00, 0x7F80},
+    static const struct {
+        float f;
+        uint16_t f16, bf16;
+    } rows[] = {
+        {1.0f, 0x3C00, 0x3F80},         {65504, 0x7BFF, 0x4780},        {65519.996f, 0x7BFF, 0x4780},
+        {65520, 0x7C00, 0x4780},        {-0.0f, 0x8000, 0x8000},        {0x1p-24f, 1, 0x3380},
+        {0x1p-25f, 0, 0x3300},          {0x1.000002p-25f, 1, 0x3300},   {0x1.8p-24f, 2, 0x33C0},
+        {1e30f, 0x7C00, 0x714A},        {0x1.002p0f, 0x3C00, 0x3F80},   {0x1.006p0f, 0x3C02, 0x3F80},
+        {0x1.01p0f, 0x3C04, 0x3F80},    {0x1.03p0f, 0x3C0C, 0x3F82},    {3.4028235e38f, 0x7C00, 0x7F80},
+        {0x1.ff8p-15f, 0x03FF, 0x3880}, {0x1.ffcp-15f, 0x0400, 0x3880}, {INFINITY, 0x7C00, 0x7F80},
     };
     for (size_t i = 0; i < RX_COUNT(rows); i++) {
         assert_int_equal(rx_f32_to_f16(rows[i].f), rows[i].f16);
@@ -364,7 +447,7 @@ static void test_half(void **state)
 static void test_hash(void **state)
 {
     (void)state;
-    assert_true(rx_hash("", 0, 0) == 0x2D06800538D394C2ull);     /* XXH3's own test vector */
+    assert_true(rx_hash("", 0, 0) == 0x2D06800538D394C2ull); /* XXH3's own test vector */
     assert_true(rx_hash(NULL, 0, 0) == rx_hash("", 0, 0));
     assert_true(rx_hash("a", 1, 0) != rx_hash("a", 1, 1));
 }
@@ -386,7 +469,7 @@ static void test_files(void **state)
     assert_int_equal(symlink("file", link), 0);
     assert_int_equal(rx_file_map(path, &f), 0);
     assert_int_equal(rx_file_write(link, "", 0), 0);
-    assert_memory_equal(f.at, "hello", 5);                       /* the old bytes stay mapped */
+    assert_memory_equal(f.at, "hello", 5); /* the old bytes stay mapped */
     rx_file_unmap(&f);
     struct stat st;
     assert_int_equal(lstat(link, &st), 0);
@@ -404,7 +487,7 @@ static void test_files(void **state)
     assert_string_equal(rx_os_error(ENOENT, text, sizeof text), "No such file or directory");
     unlink(link);
     unlink(path);
-    assert_int_equal(rmdir(dir), 0);                             /* no temporary file is left */
+    assert_int_equal(rmdir(dir), 0); /* no temporary file is left */
 }
 
 static void test_dl(void **state)
@@ -422,7 +505,7 @@ static void test_dl(void **state)
     int fd = rx_mem_fd("x", "not an ELF file", 15);
     assert_true(fd >= 0);
     char b;
-    assert_true(write(fd, &b, 1) < 0);                           /* sealed */
+    assert_true(write(fd, &b, 1) < 0); /* sealed */
     assert_null(rx_dl_open_fd(fd, err, sizeof err));
     close(fd);
     assert_non_null(rx_dl_self_dir(dir, sizeof dir));
@@ -483,11 +566,11 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frames),       cmocka_unit_test(test_arena),     cmocka_unit_test(test_oom),
-        cmocka_unit_test(test_default_heap), cmocka_unit_test(test_map),       cmocka_unit_test(test_intern),
+        cmocka_unit_test(test_frames),       cmocka_unit_test(test_arena),       cmocka_unit_test(test_oom),
+        cmocka_unit_test(test_default_heap), cmocka_unit_test(test_map),         cmocka_unit_test(test_intern),
         cmocka_unit_test(test_floor),        cmocka_unit_test(test_number_text), cmocka_unit_test(test_read_numbers),
-        cmocka_unit_test(test_utf8),         cmocka_unit_test(test_half),      cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_files),        cmocka_unit_test(test_dl),        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_utf8),         cmocka_unit_test(test_half),        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_files),        cmocka_unit_test(test_dl),          cmocka_unit_test(test_pages),
         cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
