@@ -504,7 +504,7 @@ static void test_dl(void **state)
     rx_dl_close(dl);
     int fd = rx_mem_fd("x", "not an ELF file", 15);
     assert_true(fd >= 0);
-    char b;
+    char b = 0;
     assert_true(write(fd, &b, 1) < 0); /* sealed */
     assert_null(rx_dl_open_fd(fd, err, sizeof err));
     close(fd);
