@@ -149,7 +149,8 @@ deps:
 	@.ci/deps
 $(PY): bindings/python/requirements-dev.txt
 	@.ci/deps
-models: $(MODELS)
+models: | $(PY)
+	@$(PY) bindings/python/fetch_models.py build/models
 $(MODELS): | $(PY)
 	@$(PY) bindings/python/fetch_models.py build/models $(@F)
 demo:
