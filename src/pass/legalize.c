@@ -49,15 +49,17 @@ static rx_valvec operands(rx_pass_run *r, relax_value *v)
     return out;
 }
 
-/* syms of a runtime builtin: its integer attributes in declared order (absent: INT64_MIN) */
+/* Symbolic arguments of a runtime builtin: the operator's integers and bools in declared order, then which of topk's results
+ * are wanted (0 both, 1 values, 2 indices). */
 static relax_value *call_builtin(rx_pass_run *r, relax_value *v, rx_gb *b, rx_valvec *args)
 {
     rx_exvec syms = { 0 };
     for (uint32_t i = 0; i < v->u.op->nattrs; i++) {
-        rx_akind k = v->u.op->attrs[i].kind;
-        if (k == RX_A_STR) continue;            /* decides the number of results, which the annotation shows */
-        rx_push(r->a, &syms, rx_int(r->ctx, rx_attr_int(&v->attrs, v->u.op->attrs[i].key, INT64_MIN)));
+        const rx_attr_decl *d = &v->u.op->attrs[i];
+        if (d->kind == RX_A_INT || d->kind == RX_A_BOOL) rx_push(r->a, &syms, rx_int(r->ctx, rx_attr_int(&v->attrs, d->key, 0)));
     }
+    const char *which = rx_attr_str(&v->attrs, "ret_type", NULL);
+    if (which) rx_push(r->a, &syms, rx_int(r->ctx, !strcmp(which, "both") ? 0 : !strcmp(which, "values") ? 1 : 2));
     return rx_emit_call_lib(b, rx_strf(r->ctx, "rx.%s", v->u.op->name), args->at, args->n, v->type, syms.at, syms.n);
 }
 

@@ -1,0 +1,188 @@
+/* match.c: checking values against annotations and learning symbols from them.
+ *
+ * A dim that is a symbol met for the first time is bound to a slot; one that is computable is compared; one that holds a single
+ * unknown symbol linearly (2*n, n+1) is solved, with a check that the solution is whole. What cannot be decided yet waits
+ * until the other parameters have been matched. */
+#include "codegen/vm/private.h"
+
+typedef struct pending { rx_ex dim; int32_t slot; const char *text; } pending;
+typedef struct matcher { vm_emit *e; RX_VEC(pending) wait; const char *name; int32_t arg; } matcher;
+
+/* the one symbol of x that has no value yet; NULL: none or several */
+static rx_ex unknown_symbol(vm_emit *e, rx_ex x)
+{
+    rx_exvec syms = { 0 };
+    rx_ex one = NULL;
+    rx_free_syms(e->ctx, e->a, x, &syms);
+    for (uint32_t i = 0; i < syms.n; i++) {
+        if (vm_computable(e, syms.at[i])) continue;
+        if (one) return NULL;
+        one = syms.at[i];
+    }
+    return one;
+}
+
+static bool solve(vm_emit *e, rx_ex dim, int32_t slot, const char *text)
+{
+    rx_ex sym = unknown_symbol(e, dim), value, cond;
+    if (!sym) return false;
+    rx_ex found = rx_sym_new(e->ctx, rx_strf(e->ctx, "%s.dim", rx_sym_of(sym)->name), RELAX_I64);
+    rx_sym_of(found)->lo = 0;
+    if (!rx_solve(e->ctx, dim, found, sym, &value, &cond)) return false;
+    vm_know(e, found, slot);
+    vm_check(e, cond, RXE_ARG_DIM, text);
+    vm_know(e, sym, vm_ref(e, value));
+    vm_flush(e);
+    return true;
+}
+
+static rx_pkgw_dim match_dim(matcher *m, rx_ex dim, const char *text)
+{
+    vm_emit *e = m->e;
+    if (vm_computable(e, dim)) return (rx_pkgw_dim){ RX_DIM_EQ, vm_ref(e, dim) };
+    int32_t slot = rx_pkgw_slot(e->w);
+    if (rx_sym_of(dim)) vm_know(e, dim, slot);
+    else {
+        pending p = { dim, slot, text };
+        rx_push(e->a, &m->wait, p);
+    }
+    return (rx_pkgw_dim){ RX_DIM_BIND, slot };
+}
+
+static int32_t match_type(matcher *m, rx_ty t)
+{
+    vm_emit *e = m->e;
+    rx_pkgw_dim d[RX_PKG_MAX_NDIM];
+    if (t->ndim > RX_PKG_MAX_NDIM) rx_fail(e->ctx, RXE_LIMIT, NULL, "%s has rank %d; at most %d", m->name, t->ndim, RX_PKG_MAX_NDIM);
+    for (int32_t i = 0; (t->kind == RX_TY_TENSOR || t->kind == RX_TY_SHAPE) && t->known && i < t->ndim; i++) {
+        rx_buf b;
+        rx_buf_init(&b, e->a);
+        rx_print_expr(&b, t->dims[i]);
+        d[i] = match_dim(m, t->dims[i], rx_strf(e->ctx, "%s: dim %d must be %s", m->name, i, b.at));
+    }
+    switch (t->kind) {
+    case RX_TY_PRIM:
+        if (t->known) d[0] = match_dim(m, t->dims[0], rx_strf(e->ctx, "%s: the value does not fit", m->name));
+        return rx_pkgw_type_prim(e->w, t->dtype, t->known ? d : NULL);
+    case RX_TY_SHAPE: return rx_pkgw_type_shape(e->w, t->ndim, t->known ? d : NULL);
+    case RX_TY_TENSOR: return rx_pkgw_type_tensor(e->w, t->dtype, t->ndim, t->known ? d : NULL);
+    case RX_TY_TUPLE: {
+        int32_t *n = RX_NEWN(e->a, int32_t, t->nelems + 1);
+        for (uint32_t i = 0; i < t->nelems; i++) n[i] = match_type(m, t->elems[i]);
+        return rx_pkgw_type_tuple(e->w, (int32_t)t->nelems, n);
+    }
+    default: return vm_type(e, t);
+    }
+}
+
+/* what waits is solved or compared; an error if some is left */
+static void settle(matcher *m)
+{
+    vm_emit *e = m->e;
+    for (bool moved = true; moved;) {
+        moved = false;
+        uint32_t left = 0;
+        for (uint32_t i = 0; i < m->wait.n; i++) {
+            pending p = m->wait.at[i];
+            if (vm_computable(e, p.dim)) {
+                rx_ex found = rx_sym_new(e->ctx, "found", RELAX_I64);
+                vm_know(e, found, p.slot);
+                int32_t want = vm_ref(e, p.dim), ok = rx_pkgw_slot(e->w);
+                int32_t at = rx_pkgw_shape(e->w, RX_SH_EQ, ok, p.slot, want, 0);
+                if (!e->eval_count++) e->eval_first = at;
+                vm_flush(e);
+                rx_pkgw_op(e->w, RX_BC_CHECK, ok, (int)RXE_ARG_DIM, rx_pkgw_str(e->w, p.text), p.slot, want);
+                moved = true;
+            } else if (solve(e, p.dim, p.slot, p.text)) moved = true;
+            else m->wait.at[left++] = p;
+        }
+        m->wait.n = left;
+    }
+    if (m->wait.n) {
+        rx_where w = { .function = e->f->name };
+        rx_fail_hint(e->ctx, RXE_UNDEF_SYM, &w, "let a parameter have the symbol as a dimension of its own",
+                     "%s: its symbols cannot be found from the arguments", m->wait.at[0].text);
+    }
+}
+
+void vm_match(vm_emit *e, int32_t reg, rx_ty t, int32_t arg, const char *name)
+{
+    matcher m = { e, { 0 }, name, arg };
+    int32_t type = match_type(&m, t);
+    vm_flush(e);
+    rx_pkgw_op(e->w, RX_BC_MATCH, reg, type, (int)arg, rx_pkgw_str(e->w, name));
+    settle(&m);
+}
+
+/* where a symbol's value comes from, for messages */
+static void origin_of(relax_function *f, rx_ex sym, int32_t *param, int32_t *dim)
+{
+    for (uint32_t i = 0; i < f->nparams; i++) {
+        rx_ty t = f->params[i]->type;
+        for (int32_t k = 0; t->known && k < (t->kind == RX_TY_PRIM ? 1 : t->ndim); k++)
+            if (t->dims[k] == sym) {
+                *param = (int32_t)i;
+                *dim = k;
+                return;
+            }
+    }
+    *param = *dim = -1;
+}
+
+static void symbol(vm_emit *e, rx_ex s)
+{
+    rx_sym *d = rx_sym_of(s);
+    int32_t param, dim;
+    origin_of(e->f, s, &param, &dim);
+    int32_t y = rx_pkgw_sym(e->w, d->name, vm_ref(e, s), d->lo, d->hi, d->divisor, param, dim);
+    if (d->lo > 0 || d->hi < INT64_MAX || d->divisor > 1) rx_pkgw_op(e->w, RX_BC_BOUND, y);
+}
+
+/* parameters that a kernel or a call may write: arguments of in-place calls */
+static void written(void *arg, relax_value *v)
+{
+    rx_map *set = arg;
+    if (v->kind != RX_V_CALL_DPS) return;
+    rx_access acc[256] = { 0 };
+    if (v->u.callee && v->u.callee->prim->nparams <= RX_COUNT(acc)) rx_prim_access(v->u.callee->prim, acc);
+    for (uint32_t i = 0; i < v->nargs; i++) {
+        relax_value *x = v->args[i];
+        while (x && (x->kind == RX_V_VIEW || x->kind == RX_V_MATCH_CAST)) x = x->args[0];
+        bool w = v->u.callee ? i < RX_COUNT(acc) && acc[i].writes : false;
+        if (x && x->kind == RX_V_PARAM && w) rx_map_put(set, RX_KEY(x), x);
+    }
+}
+
+void vm_entry(vm_emit *e)
+{
+    relax_function *f = e->f;
+    rx_map set;
+    rx_map_init(&set, e->a);
+    rx_fn_visit(f, written, &set);
+    int64_t inputs = rx_attr_int(&f->attrs, "num_inputs", f->nparams);
+    for (uint32_t i = 0; i < f->nparams; i++) {
+        relax_value *p = f->params[i];
+        const char *text = vm_text(e, p->type);
+        int32_t weight = i >= inputs ? rx_pkgw_weight(e->w, p->name, text) : -1;
+        rx_pkgw_param(e->w, p->name, text, rx_map_has(&set, RX_KEY(p)) ? RX_PARAM_WRITTEN : 0, weight);
+        rx_map_put(&e->regs, RX_KEY(p), (void *)(intptr_t)(i + 1));
+    }
+    matcher m = { e, { 0 }, NULL, 0 };
+    for (uint32_t i = 0; i < f->nparams; i++) {
+        m.name = f->params[i]->name;
+        m.arg = (int32_t)i;
+        int32_t type = match_type(&m, f->params[i]->type);
+        vm_flush(e);
+        rx_pkgw_op(e->w, RX_BC_MATCH, (int)i, type, (int)i, rx_pkgw_str(e->w, m.name));
+    }
+    settle(&m);
+    for (uint32_t i = 0; i < f->syms.n; i++)
+        if (vm_computable(e, f->syms.at[i])) symbol(e, f->syms.at[i]);
+    for (uint32_t i = 0; i < f->fact_list.n; i++)
+        if (vm_computable(e, f->fact_list.at[i])) vm_check(e, f->fact_list.at[i], RXE_BOUND_EXCEEDED, NULL);
+    if (f->arena_bytes && !rx_is_value(f->arena_bytes, 0)) {
+        int32_t s = vm_ref(e, f->arena_bytes);
+        vm_flush(e);
+        rx_pkgw_op(e->w, RX_BC_FRAME, s);
+    }
+}
