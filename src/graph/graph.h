@@ -174,6 +174,7 @@ relax_value *rx_v_shape(relax_module *m, rx_ex *dims, uint32_t n);
 relax_value *rx_v_prim(relax_module *m, rx_ex e);
 relax_value *rx_v_func(relax_module *m, relax_function *f);
 relax_value *rx_v_str(relax_module *m, const char *s);
+rx_ty rx_fn_signature(relax_function *f);                                       /* its FUNC annotation; opaque for a prim func or an unknown result */
 /* bindings: append to b, deduce the annotation, record obligations */
 relax_value *rx_emit_op(rx_gb *b, const rx_op *op, relax_value **args, uint32_t n, const rx_attr *attrs, uint32_t nattrs);
 relax_value *rx_emit_call(rx_gb *b, relax_value *callee, relax_value **args, uint32_t n, bool pure);
@@ -225,6 +226,7 @@ rx_effect rx_v_effect(const relax_value *v);
 
 /* ================= verify.c: numbered rules G1…; returns the number of breaks, reported on the context ================= */
 uint32_t rx_module_verify(relax_module *m);
+uint32_t rx_function_verify(relax_function *f);
 
 /* ================= print.c, parse.c: the text form (docs/text-form.md) ================= */
 void rx_print_module(rx_buf *b, relax_module *m);
