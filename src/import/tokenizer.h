@@ -1,0 +1,46 @@
+/* tokenizer.h: what the files of the tokenizer share. */
+#ifndef RX_IMPORT_TOKENIZER_H
+#define RX_IMPORT_TOKENIZER_H
+#include "import/import.h"
+
+/* token types as GGUF numbers them */
+enum { TYPE_NORMAL = 1, TYPE_UNKNOWN, TYPE_CONTROL, TYPE_USER, TYPE_UNUSED, TYPE_BYTE };
+
+typedef struct rx_bpe rx_bpe;
+
+struct rx_tokenizer {
+    relax_context *ctx;
+    rx_arena *arena;
+    rx_names vocab;                    /* id -> text, text -> id */
+    uint8_t *types;                    /* TYPE_* by id */
+    float *scores;                     /* by id; llama model only */
+    rx_bpe *bpe;                       /* NULL: llama model (SentencePiece scores) */
+    int32_t bos, eos, unk;             /* -1: none */
+    int32_t ends[16]; uint32_t n_ends;
+    bool add_bos, add_eos, add_space;
+    bool strip_after;                  /* phi-3: control tokens swallow the white space after them */
+    uint32_t longest;                  /* bytes of the longest token */
+    int32_t byte_ids[256];             /* token of a single byte, -1 if none */
+    uint32_t *special; uint32_t n_special;      /* ids that are split out of texts, sorted by their bytes */
+    uint32_t special_first[257];       /* special[first[b] .. first[b + 1]) begin with byte b */
+};
+
+/* A piece of a text: a token (id >= 0) or a run of bytes. */
+typedef struct rx_piece { rx_view text; int32_t id; } rx_piece;
+typedef RX_VEC(rx_piece) rx_pieces;
+
+/* tokenizer_special.c */
+void rx_special_init(rx_tokenizer *t);
+void rx_special_split(const rx_tokenizer *t, rx_view text, bool parse, rx_arena *scratch, rx_pieces *out);
+/* tokenizer_spm.c */
+void rx_spm_init(rx_tokenizer *t, const rx_gguf *g);
+/* space: a space goes in front */
+void rx_spm_encode(const rx_tokenizer *t, rx_view text, bool space, rx_arena *scratch, rx_arena *a, rx_ids *out);
+/* tokenizer_bpe.c */
+void rx_bpe_init(rx_tokenizer *t, const rx_gguf *g);
+void rx_bpe_encode(const rx_tokenizer *t, rx_view text, rx_arena *scratch, rx_arena *a, rx_ids *out);
+/* The alphabet of byte-level BPE: the code point that stands for a byte; and back, -1: none. */
+uint32_t rx_bpe_char(uint8_t byte);
+int rx_bpe_byte(uint32_t cp);
+
+#endif
