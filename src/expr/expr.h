@@ -34,6 +34,7 @@ struct relax_expr {
     uint32_t id;                       /* unique in the context, from 1 */
     uint32_t size;                     /* nodes of the tree, saturating (for budgets) */
     uint32_t depth;                    /* levels, at most 1000 (RXE_LIMIT above): walks may recurse */
+    relax_context *ctx;                /* that made it */
     uint64_t hash;                     /* structural: symbols by name and number */
     union { int64_t i; double f; struct rx_sym *sym; relax_buffer *buf; } u;
     rx_ex a[];

@@ -87,6 +87,7 @@ static rx_ex intern(relax_context *ctx, relax_expr *proto, uint64_t uhash, const
     relax_expr *e = rx_arena_alloc(&ctx->arena, sizeof *e + n * sizeof(rx_ex), _Alignof(relax_expr));
     memcpy(e, proto, sizeof *proto);
     if (n) memcpy(e->a, a, n * sizeof(rx_ex));
+    e->ctx = ctx;
     e->id = x->next_id++;
     x->slots[k] = e;
     x->n++;

@@ -21,6 +21,7 @@ struct relax_type {
     rx_ex *dims;
     const relax_type **elems; uint32_t nelems;      /* TUPLE fields; FUNC parameters */
     const relax_type *ret;             /* FUNC */
+    relax_context *ctx;                /* that made it */
     uint32_t id;
 };
 typedef const relax_type *rx_ty;

@@ -71,6 +71,7 @@ static rx_ty intern(relax_context *ctx, const relax_type *t)
         p->t.dims = rx_arena_dup(ts->a, t->dims, (size_t)t->ndim * sizeof(rx_ex));
     if (t->nelems)
         p->t.elems = rx_arena_dup(ts->a, t->elems, t->nelems * sizeof(rx_ty));
+    p->t.ctx = ctx;
     p->t.id = ++ts->n;
     p->next = head;
     rx_map_put(&ts->by_hash, h, p);
