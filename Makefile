@@ -177,7 +177,7 @@ lint:
 bench: all
 	@bench/run
 docs:
-	@python3 docs/build.py build/docs
+	@python3 docs/build.py $(B)/docs
 
 ifeq ($(SAN),fuzz)
 $(O)/fuzz/%: tests/fuzz/%.c $(INTERNAL)
