@@ -512,6 +512,39 @@ static void test_dl(void **state)
     assert_true(dir[0] == '/');
 }
 
+/* Two objects opened one after the other through the same descriptor number are two objects. */
+static void test_dl_fd(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"/lib/x86_64-linux-gnu/libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6",
+                                        "/lib64/libm.so.6"};
+    rx_file f = {NULL, 0};
+    for (size_t i = 0; i < RX_COUNT(paths) && !f.size; i++)
+        rx_file_map(paths[i], &f);
+    if (!f.size)
+        skip();
+    void *dl[3], *cosine[3];
+    int number = -1;
+    char err[200] = "";
+    for (int i = 0; i < 3; i++) {
+        int fd = rx_mem_fd("libm", f.at, f.size);
+        assert_true(fd >= 0);
+        number = number < 0 ? fd : number;
+        assert_int_equal(fd, number);
+        dl[i] = rx_dl_open_fd(fd, err, sizeof err);
+        assert_string_equal(err, "");
+        close(fd);
+        cosine[i] = rx_dl_sym(dl[i], "cos");
+        assert_non_null(cosine[i]);
+    }
+    assert_ptr_not_equal(dl[0], dl[1]);
+    assert_ptr_not_equal(cosine[0], cosine[1]);
+    assert_ptr_not_equal(cosine[1], cosine[2]);
+    for (int i = 0; i < 3; i++)
+        rx_dl_close(dl[i]);
+    rx_file_unmap(&f);
+}
+
 static void test_pages(void **state)
 {
     (void)state;
@@ -570,8 +603,8 @@ int main(void)
         cmocka_unit_test(test_default_heap), cmocka_unit_test(test_map),         cmocka_unit_test(test_intern),
         cmocka_unit_test(test_floor),        cmocka_unit_test(test_number_text), cmocka_unit_test(test_read_numbers),
         cmocka_unit_test(test_utf8),         cmocka_unit_test(test_half),        cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_files),        cmocka_unit_test(test_dl),          cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_files),        cmocka_unit_test(test_dl),          cmocka_unit_test(test_dl_fd),
+        cmocka_unit_test(test_pages),        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
