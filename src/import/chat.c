@@ -3,8 +3,9 @@
  * A GGUF file carries its template as a Jinja program. It is not run here: its text is only searched for the markers of
  * chat.def. Output: text with control markers, as the family's Jinja template gives it for plain messages (no
  * tools). The begin-of-text token is the tokenizer's business and is left out.
- * Traps: a family may insert a system prompt when there is none (qwen, smollm2); llama3's later templates put dates into the
- * system prompt, which is left out here; gemma and llama2 have no system turn and put it into the first user turn. */
+ * Traps: a family may insert a system prompt when there is none (qwen, smollm2); llama3's later templates put dates
+ * into the system prompt, which is left out here; gemma and llama2 have no system turn and put it into the first user
+ * turn. */
 #include "import/import.h"
 
 typedef struct family { const char *name, *marker, *second; } family;
@@ -159,8 +160,8 @@ static void llama2_turns(relax_context *ctx, const rx_chat_message *m, size_t n,
     }
 }
 
-void rx_chat_render(relax_context *ctx, rx_chat_family f, const rx_chat_message *m, size_t n, rx_view eos, bool generate,
-                    rx_buf *out)
+void rx_chat_render(relax_context *ctx, rx_chat_family f, const rx_chat_message *m, size_t n, rx_view eos,
+                    bool generate, rx_buf *out)
 {
     if (eos.n == 0)
         eos = (rx_view){"</s>", 4};

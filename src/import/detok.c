@@ -25,7 +25,9 @@ static bool well_formed(const uint8_t *p, uint32_t n)
         return false;
     if (n < 2)
         return true;
-    uint8_t lo = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80, hi = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
+    /* the second byte's range excludes overlong forms, surrogates and what lies beyond U+10FFFF */
+    uint8_t lo = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80;
+    uint8_t hi = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
     if (p[1] < lo || p[1] > hi)
         return false;
     for (uint32_t i = 2; i < n; i++)
@@ -90,7 +92,8 @@ static void put_bpe(rx_detok *d, rx_view v, rx_buf *out)
     for (size_t i = 0; i < v.n;) {
         uint8_t b = (uint8_t)v.at[i];
         bool two = (b & 0xE0) == 0xC0 && i + 1 < v.n;
-        int byte = two ? rx_bpe_byte((uint32_t)(b & 31) << 6 | ((uint8_t)v.at[i + 1] & 63)) : rx_bpe_byte(b < 0x80 ? b : 0);
+        uint32_t cp = two ? (uint32_t)(b & 31) << 6 | ((uint8_t)v.at[i + 1] & 63) : b < 0x80 ? b : 0;
+        int byte = rx_bpe_byte(cp);
         if (byte < 0) {
             put_byte(d, b, out);
             i++;

@@ -51,8 +51,8 @@ static size_t left(const cursor *c)
 static const uint8_t *take(cursor *c, uint64_t n, const char *what)
 {
     if (n > left(c))
-        rx_fail(c->g->ctx, RXE_FILE_CORRUPT, NULL, "GGUF: the file ends inside %s at byte %llu (%llu more needed)", what,
-                (unsigned long long)c->i, (unsigned long long)(n - left(c)));
+        rx_fail(c->g->ctx, RXE_FILE_CORRUPT, NULL, "GGUF: the file ends inside %s at byte %llu (%llu more needed)",
+                what, (unsigned long long)c->i, (unsigned long long)(n - left(c)));
     const uint8_t *p = c->g->bytes + c->i;
     c->i += (size_t)n;
     return p;
@@ -187,7 +187,8 @@ static uint64_t read_tensor(cursor *c, rx_gguf_tensor *t)
                 (unsigned long long)type);
     t->type = (uint32_t)type;
     if (!tensor_size(t, ty))
-        rx_fail(ctx, RXE_FILE_CORRUPT, NULL, "GGUF: the dims of the tensor '%s' do not fit its type %s", copy, ty->name);
+        rx_fail(ctx, RXE_FILE_CORRUPT, NULL, "GGUF: the dims of the tensor '%s' do not fit its type %s", copy,
+                ty->name);
     return take_uint(c, 8, "a tensor's offset");
 }
 

@@ -5,9 +5,10 @@
 #include "import/import.h"
 
 static const char *const kind_names[RX_GGUF_KINDS] = {
-    [RX_GGUF_U8] = "u8",     [RX_GGUF_I8] = "i8",   [RX_GGUF_U16] = "u16",      [RX_GGUF_I16] = "i16", [RX_GGUF_U32] = "u32",
-    [RX_GGUF_I32] = "i32",   [RX_GGUF_F32] = "f32", [RX_GGUF_BOOL] = "bool",    [RX_GGUF_U64] = "u64", [RX_GGUF_I64] = "i64",
-    [RX_GGUF_STR] = "string", [RX_GGUF_F64] = "f64", [RX_GGUF_ARRAY] = "array",
+    [RX_GGUF_U8] = "u8",       [RX_GGUF_I8] = "i8",   [RX_GGUF_U16] = "u16",    [RX_GGUF_I16] = "i16",
+    [RX_GGUF_U32] = "u32",     [RX_GGUF_I32] = "i32", [RX_GGUF_F32] = "f32",    [RX_GGUF_BOOL] = "bool",
+    [RX_GGUF_U64] = "u64",     [RX_GGUF_I64] = "i64", [RX_GGUF_STR] = "string", [RX_GGUF_F64] = "f64",
+    [RX_GGUF_ARRAY] = "array",
 };
 
 static uint64_t load(const uint8_t *p, unsigned bytes)

@@ -18,7 +18,7 @@ static inline bool rx_view_is(rx_view v, const char *s)
 typedef struct rx_names { rx_view *at; uint32_t *slots; uint32_t n, room, nslots; } rx_names;
 void rx_names_init(rx_names *t, rx_arena *a, uint32_t room);
 int64_t rx_names_find(const rx_names *t, const char *p, size_t n);     /* index of the newest such name, -1 if none */
-bool rx_names_add(rx_names *t, const char *p, size_t n);               /* false: the name was there (the new one wins) */
+bool rx_names_add(rx_names *t, const char *p, size_t n); /* false: the name was there (the new one wins) */
 /* A span of a file, and who owns it. Sorts by (begin, end) in place. */
 typedef struct rx_span { uint64_t begin, end; uint32_t owner; } rx_span;
 void rx_spans_sort(rx_span *s, size_t n);
@@ -127,9 +127,9 @@ int32_t rx_tokenizer_bos(const rx_tokenizer *t);       /* -1: none; likewise eos
 int32_t rx_tokenizer_eos(const rx_tokenizer *t);
 int32_t rx_tokenizer_unk(const rx_tokenizer *t);
 bool rx_tokenizer_adds_bos(const rx_tokenizer *t);
-bool rx_tokenizer_is_end(const rx_tokenizer *t, int32_t id);       /* generation ends here: eos and end-of-turn tokens */
+bool rx_tokenizer_is_end(const rx_tokenizer *t, int32_t id); /* generation ends here: eos and end-of-turn tokens */
 bool rx_tokenizer_is_control(const rx_tokenizer *t, int32_t id);
-rx_view rx_tokenizer_text(const rx_tokenizer *t, int32_t id);      /* as spelled in the vocabulary; {NULL, 0} out of range */
+rx_view rx_tokenizer_text(const rx_tokenizer *t, int32_t id); /* as spelled in the vocabulary; {NULL, 0} out of range */
 int32_t rx_tokenizer_find(const rx_tokenizer *t, const char *text, size_t n);      /* -1 if no such token */
 
 /* --- detok.c: ids to text, safe for streaming: only whole code points come out, bytes that are not UTF-8
@@ -164,6 +164,6 @@ rx_chat_family rx_chat_detect(relax_context *ctx, rx_view jinja);
  * end-of-text token (empty: "</s>"), which llama2 and zephyr write. The text holds the markers of control tokens and
  * no begin-of-text: encode it with RX_TOK_ADD_SPECIAL | RX_TOK_PARSE_SPECIAL. RXE_BAD_VALUE: a role that the family
  * does not have. */
-void rx_chat_render(relax_context *ctx, rx_chat_family f, const rx_chat_message *m, size_t n, rx_view eos, bool generate,
-                    rx_buf *out);
+void rx_chat_render(relax_context *ctx, rx_chat_family f, const rx_chat_message *m, size_t n, rx_view eos,
+                    bool generate, rx_buf *out);
 #endif

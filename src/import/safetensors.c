@@ -13,10 +13,10 @@
 
 typedef struct st_dtype { const char *name; relax_dtype dtype; uint8_t bits; } st_dtype;
 static const st_dtype dtypes[] = {
-    {"BOOL", RELAX_BOOL, 8},   {"U8", RELAX_U8, 8},           {"I8", RELAX_I8, 8},           {"I16", RELAX_I16, 16},
-    {"U16", RELAX_U16, 16},    {"F16", RELAX_F16, 16},        {"BF16", RELAX_BF16, 16},      {"I32", RELAX_I32, 32},
-    {"U32", RELAX_U32, 32},    {"F32", RELAX_F32, 32},        {"F64", RELAX_F64, 64},        {"I64", RELAX_I64, 64},
-    {"U64", RELAX_U64, 64},    {"F8_E4M3", RELAX_F8E4M3, 8},  {"F8_E5M2", RELAX_F8E5M2, 8},  {"F8_E8M0", RELAX_DTYPE_UNKNOWN, 8},
+    {"BOOL", RELAX_BOOL, 8}, {"U8", RELAX_U8, 8}, {"I8", RELAX_I8, 8}, {"I16", RELAX_I16, 16}, {"U16", RELAX_U16, 16},
+    {"F16", RELAX_F16, 16}, {"BF16", RELAX_BF16, 16}, {"I32", RELAX_I32, 32}, {"U32", RELAX_U32, 32},
+    {"F32", RELAX_F32, 32}, {"F64", RELAX_F64, 64}, {"I64", RELAX_I64, 64}, {"U64", RELAX_U64, 64},
+    {"F8_E4M3", RELAX_F8E4M3, 8}, {"F8_E5M2", RELAX_F8E5M2, 8}, {"F8_E8M0", RELAX_DTYPE_UNKNOWN, 8},
     {"F4", RELAX_DTYPE_UNKNOWN, 4}, {"F6_E2M3", RELAX_DTYPE_UNKNOWN, 6}, {"F6_E3M2", RELAX_DTYPE_UNKNOWN, 6},
     {"C64", RELAX_DTYPE_UNKNOWN, 64},
 };
@@ -122,9 +122,11 @@ static void read_tensor(reader *r, rx_view name)
     }
     int64_t bits = 0;
     if (seen != 7)
-        rx_fail(r->ctx, RXE_FILE_CORRUPT, NULL, "safetensors: the tensor '%s' lacks dtype, shape or data_offsets", t.name);
+        rx_fail(r->ctx, RXE_FILE_CORRUPT, NULL, "safetensors: the tensor '%s' lacks dtype, shape or data_offsets",
+                t.name);
     if (!count_values(&t, ty->bits, &bits) || bits % 8 != 0)
-        rx_fail(r->ctx, RXE_FILE_CORRUPT, NULL, "safetensors: the shape of '%s' is too large or no whole bytes", t.name);
+        rx_fail(r->ctx, RXE_FILE_CORRUPT, NULL, "safetensors: the shape of '%s' is too large or no whole bytes",
+                t.name);
     if (span.end < span.begin || span.end - span.begin != (uint64_t)(bits / 8))
         rx_fail(r->ctx, RXE_FILE_CORRUPT, NULL, "safetensors: the data_offsets of '%s' do not fit its dtype and shape",
                 t.name);
@@ -150,8 +152,8 @@ static void read_header(reader *r)
         rx_view name = rx_json_key(&r->j);
         bool is_meta = rx_view_is(name, "__metadata__");
         if (is_meta ? meta : r->s->names.n >= r->room || !rx_names_add(&r->s->names, name.at, name.n))
-            rx_fail(r->ctx, RXE_FILE_CORRUPT, NULL, "safetensors: the name '%.*s' stands twice", (int)RX_MIN(name.n, 256),
-                    name.at);
+            rx_fail(r->ctx, RXE_FILE_CORRUPT, NULL, "safetensors: the name '%.*s' stands twice",
+                    (int)RX_MIN(name.n, 256), name.at);
         meta |= is_meta;
         if (is_meta)
             read_metadata(r);
@@ -170,7 +172,9 @@ static void place_tensors(reader *r, const uint8_t *data, uint64_t size)
         rx_st_tensor *t = &r->tensors.at[s.owner];
         if (s.begin != at || s.end > size)
             rx_fail(r->ctx, RXE_FILE_CORRUPT, NULL, "safetensors: the data of '%s' %s", t->name,
-                    s.end > size ? "lies outside the file" : s.begin < at ? "overlaps another tensor" : "leaves a hole");
+                    s.end > size   ? "lies outside the file"
+                    : s.begin < at ? "overlaps another tensor"
+                                   : "leaves a hole");
         t->data = data + s.begin;
         t->bytes = (size_t)(s.end - s.begin);
         at = s.end;

@@ -77,8 +77,8 @@ rx_tokenizer *rx_tokenizer_open(relax_context *ctx, rx_arena *a, const rx_gguf *
     rx_view model = rx_gguf_get_str(g, "tokenizer.ggml.model");
     bool spm = rx_view_is(model, "llama");
     if (!spm && !rx_view_is(model, "gpt2"))
-        rx_fail_hint(ctx, RXE_UNSUPPORTED, NULL, "tokenize outside and pass token ids", "the tokenizer '%.*s' is not known",
-                     (int)RX_MIN(model.n, 64), model.n ? model.at : "");
+        rx_fail_hint(ctx, RXE_UNSUPPORTED, NULL, "tokenize outside and pass token ids",
+                     "the tokenizer '%.*s' is not known", (int)RX_MIN(model.n, 64), model.n ? model.at : "");
     read_vocabulary(t, g);
     t->bos = special_id(t, g, "tokenizer.ggml.bos_token_id", spm ? 1 : -1);
     t->eos = special_id(t, g, "tokenizer.ggml.eos_token_id", spm ? 2 : -1);

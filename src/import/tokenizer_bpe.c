@@ -1,10 +1,10 @@
 /* tokenizer_bpe.c: byte-level byte-pair encoding (GGUF's `gpt2` model).
  *
- * A text is cut into words by the pre-tokenizer's pattern (PCRE2, UTF mode); the bytes of a word, each spelled by one code
- * point of the GPT-2 alphabet, are its first symbols; the pair of neighbours with the lowest merge rank is joined, the
- * leftmost first, until no pair has one. Pairs wait in a priority queue, so a word of n bytes costs O(n log n).
- * Merges are kept as (id, id) -> rank; a merge whose parts or result are no tokens can lead to no token and is left out.
- * PCRE2's memory comes from the arenas (its frees do nothing: the arena goes as a whole); a failed allocation
+ * A text is cut into words by the pre-tokenizer's pattern (PCRE2, UTF mode); the bytes of a word, each spelled by one
+ * code point of the GPT-2 alphabet, are its first symbols; the pair of neighbours with the lowest merge rank is joined,
+ * the leftmost first, until no pair has one. Pairs wait in a priority queue, so a word of n bytes costs O(n log n).
+ * Merges are kept as (id, id) -> rank; a merge whose parts or result are no tokens can lead to no token and is left
+ * out. PCRE2's memory comes from the arenas (its frees do nothing: the arena goes as a whole); a failed allocation
  * unwinds through it, which is safe because it holds nothing else. */
 #include "import/tokenizer.h"
 

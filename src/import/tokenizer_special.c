@@ -3,8 +3,8 @@
  * Rule: longest tokens first over the whole text, each at its leftmost places that are still free; tokens of one length
  * by id. Algorithm: the tokens are sorted by their bytes once; at each place of the text the sorted range is narrowed
  * byte by byte, which yields all tokens that stand there. Matches of a run of overlapping ones go through a priority
- * queue in the order of the rule. As no later match is longer than an earlier one, it overlaps a taken one exactly if its
- * first or last byte is taken. */
+ * queue in the order of the rule. As no later match is longer than an earlier one, it overlaps a taken one exactly if
+ * its first or last byte is taken. */
 #include "import/tokenizer.h"
 
 static int compare(rx_view x, rx_view y)

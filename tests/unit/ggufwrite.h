@@ -84,8 +84,8 @@ __attribute__((unused)) static void gw_float(gw *w, float f)
 }
 
 /* dims as in the file: innermost first */
-__attribute__((unused)) static void gw_tensor(gw *w, const char *name, uint32_t ndim, const uint64_t *dims, uint32_t type,
-                                              uint64_t offset)
+__attribute__((unused)) static void gw_tensor(gw *w, const char *name, uint32_t ndim, const uint64_t *dims,
+                                              uint32_t type, uint64_t offset)
 {
     gw_str(w, name);
     gw_uint(w, ndim, 4);

@@ -9,26 +9,35 @@ static void test_chat(void **state)
     (void)state;
     static const rx_chat_message m[] = {
         {V("system"), V("Be brief.")}, {V("user"), V("Hi ")}, {V("assistant"), V("Hello")}, {V("user"), V("Bye")}};
-    static const struct { const char *name, *with_system, *without; } rows[] = {
-        {"chatml", "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi <|im_end|>\n<|im_start|>assistant\nHello"
-                   "<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n",
+    static const struct { const char *name, *with_system, *without;
+    } rows[] = {
+        {"chatml",
+         "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi <|im_end|>\n<|im_start|>assistant\nHello"
+         "<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n",
          "<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n"},
-        {"qwen2", NULL, "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n"
-                        "<|im_start|>assistant\n"},
-        {"qwen2.5", NULL, "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n"
-                          "<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n"},
-        {"llama2", "[INST] <<SYS>>\nBe brief.\n<</SYS>>\n\nHi [/INST] Hello </s><s>[INST] Bye [/INST]", "[INST] Bye [/INST]"},
-        {"llama3", "<|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\n"
-                   "Hi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nHello<|eot_id|><|start_header_id|>user"
-                   "<|end_header_id|>\n\nBye<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
+        {"qwen2", NULL,
+         "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n"
+         "<|im_start|>assistant\n"},
+        {"qwen2.5", NULL,
+         "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n"
+         "<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n"},
+        {"llama2", "[INST] <<SYS>>\nBe brief.\n<</SYS>>\n\nHi [/INST] Hello </s><s>[INST] Bye [/INST]",
+         "[INST] Bye [/INST]"},
+        {"llama3",
+         "<|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\n"
+         "Hi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nHello<|eot_id|><|start_header_id|>user"
+         "<|end_header_id|>\n\nBye<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
          "<|start_header_id|>user<|end_header_id|>\n\nBye<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"},
-        {"gemma", "<start_of_turn>user\nBe brief.\n\nHi<end_of_turn>\n<start_of_turn>model\nHello<end_of_turn>\n"
-                  "<start_of_turn>user\nBye<end_of_turn>\n<start_of_turn>model\n",
+        {"gemma",
+         "<start_of_turn>user\nBe brief.\n\nHi<end_of_turn>\n<start_of_turn>model\nHello<end_of_turn>\n"
+         "<start_of_turn>user\nBye<end_of_turn>\n<start_of_turn>model\n",
          "<start_of_turn>user\nBye<end_of_turn>\n<start_of_turn>model\n"},
-        {"phi3", "<|system|>\nBe brief.<|end|>\n<|user|>\nHi <|end|>\n<|assistant|>\nHello<|end|>\n<|user|>\nBye<|end|>\n"
-                 "<|assistant|>\n",
+        {"phi3",
+         "<|system|>\nBe brief.<|end|>\n<|user|>\nHi <|end|>\n<|assistant|>\nHello<|end|>\n<|user|>\nBye<|end|>\n"
+         "<|assistant|>\n",
          "<|user|>\nBye<|end|>\n<|assistant|>\n"},
-        {"zephyr", "<|system|>\nBe brief.</s>\n<|user|>\nHi </s>\n<|assistant|>\nHello</s>\n<|user|>\nBye</s>\n<|assistant|>\n",
+        {"zephyr",
+         "<|system|>\nBe brief.</s>\n<|user|>\nHi </s>\n<|assistant|>\nHello</s>\n<|user|>\nBye</s>\n<|assistant|>\n",
          "<|user|>\nBye</s>\n<|assistant|>\n"},
     };
     tl_heap th;
@@ -56,9 +65,12 @@ static void test_chat(void **state)
 static void test_chat_detect(void **state)
 {
     (void)state;
-    static const struct { const char *jinja, *name; } rows[] = {
-        {"{% for m in messages %}{{'<|im_start|>' + m['role'] + '\\n' + m['content'] + '<|im_end|>\\n'}}{% endfor %}", "chatml"},
-        {"{% if loop.first %}{{ '<|im_start|>system\\nYou are a helpful assistant.<|im_end|>\\n' }}{% endif %}", "qwen2"},
+    static const struct { const char *jinja, *name;
+    } rows[] = {
+        {"{% for m in messages %}{{'<|im_start|>' + m['role'] + '\\n' + m['content'] + '<|im_end|>\\n'}}{% endfor %}",
+         "chatml"},
+        {"{% if loop.first %}{{ '<|im_start|>system\\nYou are a helpful assistant.<|im_end|>\\n' }}{% endif %}",
+         "qwen2"},
         {"{{ '<|start_header_id|>' + message['role'] }}{{ '<|eot_id|>' }}", "llama3"},
         {"{{ bos_token + '[INST] ' + '<<SYS>>' }}", "llama2"},
         {"{{ '<start_of_turn>' + role }}{{ '<end_of_turn>' }}", "gemma"},
@@ -70,7 +82,8 @@ static void test_chat_detect(void **state)
     TL_TRY(ctx)
     {
         for (size_t i = 0; i < RX_COUNT(rows); i++)
-            assert_string_equal(rx_chat_name(rx_chat_detect(ctx, (rx_view){rows[i].jinja, strlen(rows[i].jinja)})), rows[i].name);
+            assert_string_equal(rx_chat_name(rx_chat_detect(ctx, (rx_view){rows[i].jinja, strlen(rows[i].jinja)})),
+                                rows[i].name);
     }
     TL_END(ctx)
     TL_TRY(ctx) rx_chat_detect(ctx, (rx_view)V("{{ messages }}"));

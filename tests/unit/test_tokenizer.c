@@ -167,7 +167,8 @@ static void test_chat_oracle(void **state)
             }
             if (!prompt || !tl_json_get(j, "prompt_ids"))
                 continue;
-            rx_tokenizer_encode(t, prompt, strlen(prompt), RX_TOK_ADD_SPECIAL | RX_TOK_PARSE_SPECIAL, &ctx->arena, &ids);
+            rx_tokenizer_encode(t, prompt, strlen(prompt), RX_TOK_ADD_SPECIAL | RX_TOK_PARSE_SPECIAL, &ctx->arena,
+                                &ids);
             assert_true(ids_are(&ids, tl_json_get(j, "prompt_ids")));
         }
     }
@@ -197,9 +198,10 @@ static void write_vocabulary(gw *w, const char *model, const word *v, uint64_t n
 
 #define SP "\xE2\x96\x81"
 static const word spm_words[] = {
-    {"<unk>", 0, 2}, {"<s>", 0, 3}, {"</s>", 0, 3}, {"<0x0A>", 0, 6}, {"<0xC3>", 0, 6}, {"<0xA9>", 0, 6}, {SP, -9, 1},
-    {"a", -8, 1}, {"b", -8, 1}, {"c", -8, 1}, {"ab", -1, 1}, {"bc", -2, 1}, {"abc", -7, 1}, {SP "a", -3, 1}, {"aa", -4, 1},
-    {"<|end|>", 0, 3}, {"<b>", 0, 4}, {"<b><b>", 0, 4}, {"aaaa", -5, 1}, {"aaa", -4, 1},
+    {"<unk>", 0, 2},   {"<s>", 0, 3}, {"</s>", 0, 3},   {"<0x0A>", 0, 6}, {"<0xC3>", 0, 6},
+    {"<0xA9>", 0, 6},  {SP, -9, 1},   {"a", -8, 1},     {"b", -8, 1},     {"c", -8, 1},
+    {"ab", -1, 1},     {"bc", -2, 1}, {"abc", -7, 1},   {SP "a", -3, 1},  {"aa", -4, 1},
+    {"<|end|>", 0, 3}, {"<b>", 0, 4}, {"<b><b>", 0, 4}, {"aaaa", -5, 1},  {"aaa", -4, 1},
 };
 
 static void show_ids(const rx_ids *ids, char *out, size_t n)
@@ -265,7 +267,8 @@ static void test_spm(void **state)
         assert_int_equal(rx_tokenizer_unk(t), 0);
         assert_true(rx_tokenizer_adds_bos(t));
         assert_true(rx_tokenizer_is_end(t, 15) && rx_tokenizer_is_end(t, 2) && !rx_tokenizer_is_end(t, 7));
-        assert_true(rx_tokenizer_is_control(t, 15) && !rx_tokenizer_is_control(t, 16) && !rx_tokenizer_is_control(t, -1));
+        assert_true(rx_tokenizer_is_control(t, 15) && !rx_tokenizer_is_control(t, 16) &&
+                    !rx_tokenizer_is_control(t, -1));
         assert_int_equal(rx_tokenizer_find(t, "abc", 3), 12);
         assert_int_equal(rx_tokenizer_find(t, "abcd", 4), -1);
         assert_null(rx_tokenizer_text(t, 20).at);
@@ -301,11 +304,13 @@ static void test_phi3_strip(void **state)
 #define G "\xC4\xA0"
 #define NL "\xC4\x8A"
 static const word bpe_words[] = {
-    {"a", 0, 1}, {"b", 0, 1}, {"c", 0, 1}, {G, 0, 1}, {NL, 0, 1}, {"1", 0, 1}, {"2", 0, 1}, {"'", 0, 1}, {"s", 0, 1},
-    {"ab", 0, 1}, {"bc", 0, 1}, {"abc", 0, 1}, {G "a", 0, 1}, {"12", 0, 1}, {"'s", 0, 1}, {NL NL, 0, 1}, {"<|x|>", 0, 3},
-    {"cab", 0, 1}, {"\xC3\x83", 0, 1}, {"\xC2\xA9", 0, 1}, {G G, 0, 1}, {"122", 0, 1}, {"aa", 0, 1},
+    {"a", 0, 1},        {"b", 0, 1},        {"c", 0, 1},  {G, 0, 1},     {NL, 0, 1},      {"1", 0, 1},
+    {"2", 0, 1},        {"'", 0, 1},        {"s", 0, 1},  {"ab", 0, 1},  {"bc", 0, 1},    {"abc", 0, 1},
+    {G "a", 0, 1},      {"12", 0, 1},       {"'s", 0, 1}, {NL NL, 0, 1}, {"<|x|>", 0, 3}, {"cab", 0, 1},
+    {"\xC3\x83", 0, 1}, {"\xC2\xA9", 0, 1}, {G G, 0, 1},  {"122", 0, 1}, {"aa", 0, 1},
 };
-static const char *const bpe_merges[] = {"b c", "a b", "a bc", G " a", "1 2", "' s", NL " " NL, "no such", G " " G, "12 2", "a a"};
+static const char *const bpe_merges[] = {"b c",     "a b",     "a bc",  G " a", "1 2", "' s",
+                                         NL " " NL, "no such", G " " G, "12 2", "a a"};
 
 static void write_bpe(gw *w, const char *pre)
 {
@@ -458,8 +463,9 @@ static void test_detok(void **state)
 {
     (void)state;
     static const word v[] = {
-        {"<unk>", 0, 2}, {"<s>", 0, 3}, {"</s>", 0, 3}, {"<0xF0>", 0, 6}, {"<0x9F>", 0, 6}, {"<0x98>", 0, 6}, {"<0x80>", 0, 6},
-        {SP "hi", 0, 1}, {"a" SP SP "b", 0, 1}, {"<u> " SP, 0, 4}, {"x", 0, 5}, {"<0xC3>", 0, 6}, {"<0xE2>", 0, 6},
+        {"<unk>", 0, 2},  {"<s>", 0, 3},    {"</s>", 0, 3},   {"<0xF0>", 0, 6},      {"<0x9F>", 0, 6},
+        {"<0x98>", 0, 6}, {"<0x80>", 0, 6}, {SP "hi", 0, 1},  {"a" SP SP "b", 0, 1}, {"<u> " SP, 0, 4},
+        {"x", 0, 5},      {"<0xC3>", 0, 6}, {"<0xE2>", 0, 6},
     };
     static const struct { const char *ids, *text, *control; } rows[] = {
         {"1 7", "hi", "hi"},                     /* the space that encoding adds is taken away */
