@@ -104,6 +104,7 @@ rx_evalres rx_eval(relax_context *ctx, rx_ex e, const rx_map *env, int64_t *out)
 typedef struct rx_facts rx_facts;      /* a set of true conditions over index expressions; symbols' own bounds always count */
 rx_facts *rx_facts_new(relax_context *ctx, rx_arena *a, const rx_facts *parent);           /* parent may be NULL; sees its facts */
 void rx_facts_add(rx_facts *f, rx_ex cond);
+void rx_facts_rehome(rx_facts *f, rx_arena *a);                         /* it grows in a from now on: modules exchanged their arenas */
 bool rx_facts_contradict(const rx_facts *f);                            /* proved empty */
 typedef enum rx_truth { RX_FALSE = 0, RX_TRUE = 1, RX_UNKNOWN = 2 } rx_truth;
 /* facts may be NULL. why (may be NULL) gets a sentence. Sound: never TRUE or FALSE without proof; time bounded by a budget. */
