@@ -95,27 +95,33 @@ $(O)/obj-rt/%.o: %.c
 $(LLVM_OBJ): XFLAGS = $(if $(LLVM_CONFIG),-isystem $(shell $(LLVM_CONFIG) --includedir))
 $(TOOL_OBJ): XFLAGS = -std=gnu17
 
-$(INTERNAL): $(LIB_OBJ)
+# changes when the set of objects does (another ROOMS, a file that went)
+LIST := $(O)/obj/list
+FORCE:
+$(LIST): FORCE
+	@mkdir -p $(@D) && echo '$(LIB_OBJ) $(RT_OBJ)' | cmp -s - $@ || echo '$(LIB_OBJ) $(RT_OBJ)' > $@
+
+$(INTERNAL): $(LIB_OBJ) $(LIST)
 	@mkdir -p $(@D) && rm -f $@
 	$(call say,ar   ,$@)
-	$(Q)ar rcsD $@ $^
+	$(Q)ar rcsD $@ $(LIB_OBJ)
 
 # a static library of one object: internal names are made local, so that hosts see relax_* only
-$(O)/lib/librelax.a: $(LIB_OBJ)
-$(O)/lib/librelax_rt.a: $(RT_OBJ)
+$(O)/lib/librelax.a: $(LIB_OBJ) $(LIST)
+$(O)/lib/librelax_rt.a: $(RT_OBJ) $(LIST)
 $(O)/lib/%.a:
 	@mkdir -p $(@D) && rm -f $@
 	$(call say,ar   ,$@)
-	$(Q)$(CC) -nostdlib -r $^ -o $(@:.a=.o) && objcopy --localize-hidden $(@:.a=.o) && ar rcsD $@ $(@:.a=.o) && rm $(@:.a=.o)
+	$(Q)$(CC) -nostdlib -r $(filter %.o,$^) -o $(@:.a=.o) && objcopy --localize-hidden $(@:.a=.o) && ar rcsD $@ $(@:.a=.o) && rm $(@:.a=.o)
 
 # lib<name>.so -> lib<name>.so.0 (the SONAME) -> lib<name>.so.0.1.0
 shared = $(CC) $(SOLINK) -Wl,-soname,$(@F).$(SO) -Wl,--version-script=src/relax.map $(1) -o $@.$(VERSION) $(2) && \
          ln -sf $(@F).$(VERSION) $@.$(SO) && ln -sf $(@F).$(SO) $@
-$(O)/lib/librelax.so: $(LIB_OBJ) src/relax.map
+$(O)/lib/librelax.so: $(LIB_OBJ) $(LIST) src/relax.map
 	@mkdir -p $(@D)
 	$(call say,so   ,$@)
 	$(Q)$(call shared,$(LIB_OBJ),$(LIBS))
-$(O)/lib/librelax_rt.so: $(RT_OBJ) src/relax.map
+$(O)/lib/librelax_rt.so: $(RT_OBJ) $(LIST) src/relax.map
 	@mkdir -p $(@D)
 	$(call say,so   ,$@)
 	$(Q)$(call shared,$(RT_OBJ),$(RT_LIBS))
