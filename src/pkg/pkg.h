@@ -48,9 +48,11 @@ typedef struct rx_pkg_fn {
     int32_t nregs, nslots;
     int32_t code0, ncode;              /* words */
     int32_t mem_text;                  /* string: peak bytes of activations as a formula over the symbols, "" unknown */
-    int32_t mem0, nmem, mem_ref;       /* the same as a range of the shape program over the symbols' slots, and where the value is then */
+    int32_t mem0, nmem, mem_ref;       /* the same as a range of the shape program over the symbols' slots, and where the value is then
+                                        * (RX_REF_NONE: unknown) */
     int32_t nouts;                     /* tensors of the result, tuples flattened; 0 also when unknown */
 } rx_pkg_fn;
+#define RX_REF_NONE INT32_MIN
 enum { RX_FN_PRIVATE = 1 };            /* not callable from outside */
 typedef struct rx_pkg_param {
     int32_t name, type;                /* strings: name, annotation as text */
@@ -103,6 +105,8 @@ extern const uint8_t rx_sh_arity[];
 typedef struct rx_pkg {
     const uint8_t *bytes; size_t size;
     uint16_t minor;
+    uint32_t n_strings;
+    uint32_t max_list;                 /* longest operand list in the bytecode (rx_pkg_verify) */
 #define SEC(num, name, field, type) const type *field; uint32_t n_##field;
 #include "pkg/sections.def"
 #undef SEC
@@ -117,7 +121,7 @@ int32_t rx_pkg_find_fn(const rx_pkg *p, const char *name, size_t n);    /* -1 if
 void rx_pkg_seal(uint8_t *bytes, size_t size);
 
 /* --- verify.c: types, functions, bytecode, shape program of what rx_pkg_read accepted --- */
-relax_status rx_pkg_verify(relax_context *ctx, const rx_pkg *p);
+relax_status rx_pkg_verify(relax_context *ctx, rx_pkg *p);
 
 /* --- shape.c --- */
 /* Runs n instructions of the shape program. 0, or the error: RXE_LIMIT (overflow), RXE_DIV_ZERO. *at: instruction that failed. */
@@ -136,7 +140,8 @@ void rx_pkg_print_signature(rx_buf *b, const rx_pkg *p, int32_t fn);    /* mlp(x
 
 /* --- writer.c: for the compiler; arena memory, inside a frame. Everything is numbered in order of creation. ---
  * rx_pkgw *w = rx_pkgw_new(ctx, a);  f = rx_pkgw_fn_begin(w, "mlp", flags);  rx_pkgw_param(…)…  rx_pkgw_op(w, RX_BC_…, …)…
- * rx_pkgw_fn_end(w, …);  rx_pkgw_finish(w, &bytes, &size). Functions are numbered by rx_pkgw_fn, so that calls may precede bodies. */
+ * rx_pkgw_fn_end(w, …);  rx_pkgw_finish(w, &bytes, &size). Functions are numbered by rx_pkgw_fn, so that calls may precede bodies.
+ * Strings are copied; data of constants and native code must stay until rx_pkgw_finish. */
 typedef struct rx_pkgw rx_pkgw;
 typedef struct rx_pkgw_dim { int32_t mode, ref; } rx_pkgw_dim;
 rx_pkgw *rx_pkgw_new(relax_context *ctx, rx_arena *a);
