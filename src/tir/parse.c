@@ -91,11 +91,7 @@ static rx_ex expr_of(parser *p, relax_dtype t, const char *what)
 /* A bare literal takes the dtype that is asked for. */
 static rx_ex value_of(parser *p, relax_dtype t, const char *what)
 {
-    rx_ex e = expr(p);
-    if (e->dtype != t && e->op == RX_EX_INT && e->dtype == RELAX_I64 && t != RELAX_BOOL)
-        return rx_const_int(p->t->ctx, t, e->u.i);
-    if (e->dtype != t && e->op == RX_EX_FLOAT && e->dtype == RELAX_F32 && rx_dtype_is_float(t))
-        return rx_const_float(p->t->ctx, t, e->u.f);
+    rx_ex e = rx_parse_expr_as(p->l, &p->fns, t);
     if (e->dtype != t)
         rx_lex_fail(p->l, RXE_DTYPE, "%s is %s, not %s", what, rx_dtypes[e->dtype].name, rx_dtypes[t].name);
     return e;
