@@ -2,11 +2,13 @@
 #
 #   CC=gcc|clang   B=build (where outputs go)   SAN=asan|tsan (own outputs under $(B)/$(SAN))
 #   ROOMS="base core expr"   builds and tests a part of the tree
+#   WRAP=1         make lint breaks the lines that are too wide, first
 #   T="base core"            the unit tests that check-unit runs (default: all)
 
 # The rooms of src/, in the order of the layers: a file may include its own room and rooms before it (tests/lint.py).
-ROOMS    := base core pkg rt expr tir graph op interp sched pass codegen import api tools
-RT_ROOMS := base core pkg rt
+ALL_ROOMS := base core pkg rt expr tir graph op interp sched pass codegen import api tools
+ROOMS     := $(ALL_ROOMS)
+RT_ROOMS  := base core pkg rt
 
 VERSION := 0.1.0
 SO      := 0
@@ -179,7 +181,7 @@ check-tsan:
 oracle: $(ORACLE_BIN)
 	@$(if $(ORACLE_BIN),RELAX_ORACLE=$(ORACLE) $(ORACLE_BIN),echo "no oracle program")
 lint:
-	@python3 tests/lint.py --rooms "$(ROOMS)" --rt-rooms "$(RT_ROOMS)" $(wildcard $(O)/lib/librelax.so $(O)/lib/librelax_rt.so)
+	@python3 tests/lint.py $(if $(WRAP),--wrap $(call newest,clang-format,clang-format)) --rooms "$(ALL_ROOMS)" --rt-rooms "$(RT_ROOMS)" $(wildcard $(O)/lib/librelax.so $(O)/lib/librelax_rt.so)
 bench: all
 	@bench/run
 docs:

