@@ -3,6 +3,8 @@
 #define RX_OP_H
 #include "graph/op.h"
 
+/* Tuple arguments of a call are replaced by their fields before rx_op_legalize; in[i] NULL is an absent optional argument. The result of an
+ * in-place operator (RX_OPF_INPLACE) is the last buffer of its prim func, which must be the memory of the first. */
 typedef enum rx_opcode {
 #define OP(NAME, text, min, max, family, attrs, flags, doc) RX_OP_##NAME,
 #include "op/ops.def"
