@@ -355,7 +355,7 @@ RELAX_API relax_value *relax_arange(relax_builder *b, const char *start, const c
 RELAX_API relax_value *relax_eye(relax_builder *b, const char *n, const char *m, int64_t k, relax_dtype dtype);
 RELAX_API relax_value *relax_tril(relax_builder *b, relax_value *x, int64_t k);
 RELAX_API relax_value *relax_triu(relax_builder *b, relax_value *x, int64_t k);
-RELAX_API relax_value *relax_one_hot(relax_builder *b, relax_value *indices, relax_value *on, relax_value *off, int64_t depth, int64_t axis);
+RELAX_API relax_value *relax_one_hot(relax_builder *b, relax_value *indices, int64_t depth, double on, double off, int64_t axis, relax_dtype dtype);
 /* indexing */
 RELAX_API relax_value *relax_take(relax_builder *b, relax_value *x, relax_value *indices, int64_t axis);
 RELAX_API relax_value *relax_strided_slice(relax_builder *b, relax_value *x, const int64_t *axes, uint32_t n, const relax_expr *const *begin, const relax_expr *const *end, const relax_expr *const *strides);  /* strides NULL: 1 */
@@ -364,7 +364,7 @@ RELAX_API relax_value *relax_gather_elements(relax_builder *b, relax_value *x, r
 RELAX_API relax_value *relax_gather_nd(relax_builder *b, relax_value *x, relax_value *indices, int64_t batch_dims);
 RELAX_API relax_value *relax_scatter_elements(relax_builder *b, relax_value *x, relax_value *indices, relax_value *updates, int64_t axis, const char *reduction);
 RELAX_API relax_value *relax_scatter_nd(relax_builder *b, relax_value *x, relax_value *indices, relax_value *updates, const char *reduction);
-RELAX_API relax_value *relax_index_put(relax_builder *b, relax_value *x, relax_value *indices_tuple, relax_value *values, int32_t accumulate);
+RELAX_API relax_value *relax_index_put(relax_builder *b, relax_value *x, relax_value *values, relax_value *const *indices, uint32_t n, int32_t accumulate);
 /* linear algebra, shapes */
 RELAX_API relax_value *relax_matmul(relax_builder *b, relax_value *x, relax_value *y);
 RELAX_API relax_value *relax_reshape(relax_builder *b, relax_value *x, const char *dims);                      /* -1: the rest */

@@ -34,6 +34,7 @@ struct rx_op {
     int32_t min_args, max_args;        /* max -1: any number */
     uint32_t flags;
     rx_attr_decl *attrs; uint32_t nattrs;
+    const char *attr_spec;             /* the text that attrs were read from */
     rx_ty (*deduce)(rx_call *c);
     rx_stmt *(*legalize)(rx_legal *l); /* body of the prim func; NULL: none */
     const char *doc;

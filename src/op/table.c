@@ -35,7 +35,7 @@ void rx_ops_init(relax_context *ctx)
         const row *r = &rows[i];
         rx_op *op = RX_NEW(a, rx_op);
         *op = (rx_op){ .name = rx_str(ctx, r->name), .code = i, .min_args = r->min, .max_args = r->max, .flags = r->flags,
-                       .deduce = families[r->fam].deduce, .legalize = families[r->fam].legalize, .doc = r->doc };
+                       .deduce = families[r->fam].deduce, .legalize = families[r->fam].legalize, .doc = r->doc, .attr_spec = r->attrs };
         rx_op_parse_attrs(ctx, r->attrs, &op->attrs, &op->nattrs);
         rx_op_add(ctx, op);
     }
