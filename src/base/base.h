@@ -137,6 +137,8 @@ void rx_file_advise_willneed(const rx_file *f);
 int rx_file_write(const char *path, const void *p, size_t n);
 const char *rx_os_error(int err, char *buf, size_t n);          /* text for errno */
 int rx_mem_fd(const char *name, const void *p, size_t n);       /* sealed memfd holding the bytes, or -errno */
+void rx_fd_close(int fd);
+int rx_process_id(void);                                        /* changes in a forked child */
 void *rx_dl_open(const char *path, char *err, size_t errn);     /* RTLD_NOW | RTLD_LOCAL */
 void *rx_dl_open_fd(int fd, char *err, size_t errn);
 void *rx_dl_sym(void *dl, const char *name);

@@ -178,6 +178,16 @@ int rx_mem_fd(const char *name, const void *p, size_t n)
     return fd;
 }
 
+void rx_fd_close(int fd)
+{
+    close(fd);
+}
+
+int rx_process_id(void)
+{
+    return (int)getpid();
+}
+
 /* --- shared objects --- */
 void *rx_dl_open(const char *path, char *err, size_t errn)
 {
