@@ -75,6 +75,49 @@ uint32_t rx_operands(rx_ex e, rx_eop op, rx_ex *out, uint32_t cap);            /
 /* walk.c */
 rx_ex rx_rebuild(relax_context *ctx, rx_ex e, rx_ex *a);        /* e with operands a, canonicalised again */
 
+/* linear.c: systems of linear constraints over integer variables 0, 1, … Every function may give up (budget, overflow) and is
+ * then silent; "true" is always a proof. */
+typedef struct rx_mono { uint32_t v; int64_t c; } rx_mono;
+typedef struct rx_row {                /* sum of c * v, plus k; eq: == 0, else >= 0. Variables ascend. */
+    uint32_t n;
+    bool eq;
+    int64_t k;
+    rx_mono t[];
+} rx_row;
+typedef RX_VEC(const rx_row *) rx_rows;
+typedef struct rx_box { int64_t *lo, *hi; uint32_t n; } rx_box;      /* INT64_MIN / INT64_MAX: unbounded */
+rx_row *rx_row_new(rx_arena *a, uint32_t n, bool eq, int64_t k);
+/* p * x + q * y; as a condition divided by its gcd (constant rounded), as a form (a value) never; NULL: does not fit */
+typedef enum rx_rowkind { RX_ROW_GE, RX_ROW_EQ, RX_ROW_FORM } rx_rowkind;
+rx_row *rx_row_mix(rx_arena *a, const rx_row *x, int64_t p, const rx_row *y, int64_t q, rx_rowkind kind);
+/* normalised copy; *contra: it has no solution; NULL: it says nothing */
+const rx_row *rx_row_tight(rx_arena *a, const rx_row *r, bool *contra);
+bool rx_rows_propagate(const rx_rows *rows, rx_box *b, int rounds);            /* true: contradiction */
+/* true: no integer solution. With keep: all other variables are eliminated and the bounds of keep are put into *lo, *hi. */
+bool rx_rows_infeasible(rx_arena *a, const rx_rows *rows, uint32_t *nvars, int64_t *budget, int64_t keep, int64_t *lo, int64_t *hi);
+
+/* refute.c: from conditions to linear systems, with case splits */
+typedef struct rx_query rx_query;
+rx_query *rx_query_new(relax_context *ctx, rx_arena *a, const rx_facts *f, int64_t budget);
+bool rx_refute(rx_query *q, rx_ex cond);       /* true: cond cannot hold under the facts */
+void rx_query_bounds(rx_query *q, rx_ex e, int64_t *lo, int64_t *hi);          /* narrows *lo, *hi */
+bool rx_query_spent(const rx_query *q);
+
+/* facts.c */
+struct rx_facts {
+    relax_context *ctx;
+    rx_arena *a;
+    const rx_facts *parent;
+    rx_exvec conds;                    /* conjuncts */
+    rx_map range;                      /* RX_KEY(node) -> rx_range *: what the conjuncts say about a node */
+    bool empty;                        /* a conjunct is false */
+};
+typedef struct rx_range { int64_t lo, hi; } rx_range;
+rx_range rx_facts_range(const rx_facts *f, rx_ex e);    /* of the node itself, without looking inside; symbols' own bounds included */
+
+/* bounds.c */
+rx_range rx_range_of(relax_context *ctx, const rx_facts *f, rx_ex e);  /* by interval arithmetic alone: linear time */
+
 /* temporary memory of the innermost frame, freed with it */
 static inline rx_arena *rx_temp(relax_context *ctx) { return rx_scratch(&ctx->heap); }
 #endif

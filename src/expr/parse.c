@@ -272,6 +272,7 @@ static operand parse_sum(parser *p)
         bool minus = *p->l->text == '-';
         rx_lex_next(p->l);
         operand y = climb(p, 7);
+        if (minus && y.big && y.i == INT64_MIN) { y = negate(p, y); minus = false; }
         if (can_sum(x) && can_sum(y)) {
             if (!v.n) rx_push(a, &v, x.e);
             rx_push(a, &v, minus ? rx_unary(p->ctx, RX_EX_NEG, y.e) : y.e);
