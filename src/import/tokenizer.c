@@ -110,15 +110,17 @@ void rx_tokenizer_encode(const rx_tokenizer *t, const char *text, size_t n, uint
     rx_special_split(t, (rx_view){text, n}, flags & RX_TOK_PARSE_SPECIAL, scratch, &pieces);
     if (special && t->add_bos && t->bos >= 0)
         rx_push(a, out, t->bos);
+    rx_bpe_state *bpe = t->bpe ? rx_bpe_begin(t, scratch, a, out) : NULL;
+    rx_spm_state *spm = t->bpe ? NULL : rx_spm_begin(t, scratch, a, out);
     bool after_special = true;
     for (uint32_t i = 0; i < pieces.n; i++) {
         rx_piece p = pieces.at[i];
         if (p.id >= 0)
             rx_push(a, out, p.id);
-        else if (t->bpe)
-            rx_bpe_encode(t, p.text, scratch, a, out);
+        else if (bpe)
+            rx_bpe_encode(bpe, p.text);
         else
-            rx_spm_encode(t, p.text, t->add_space && after_special, scratch, a, out);
+            rx_spm_encode(spm, p.text, t->add_space && after_special);
         after_special = p.id >= 0;
     }
     if (special && t->add_eos && t->eos >= 0)

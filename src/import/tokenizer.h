@@ -32,13 +32,16 @@ typedef RX_VEC(rx_piece) rx_pieces;
 /* tokenizer_special.c */
 void rx_special_init(rx_tokenizer *t);
 void rx_special_split(const rx_tokenizer *t, rx_view text, bool parse, rx_arena *scratch, rx_pieces *out);
-/* tokenizer_spm.c */
+/* tokenizer_spm.c; a state is made once for a text (in scratch) and takes its runs of bytes one after the other */
+typedef struct rx_spm_state rx_spm_state;
 void rx_spm_init(rx_tokenizer *t, const rx_gguf *g);
-/* space: a space goes in front */
-void rx_spm_encode(const rx_tokenizer *t, rx_view text, bool space, rx_arena *scratch, rx_arena *a, rx_ids *out);
-/* tokenizer_bpe.c */
+rx_spm_state *rx_spm_begin(const rx_tokenizer *t, rx_arena *scratch, rx_arena *a, rx_ids *out);
+void rx_spm_encode(rx_spm_state *s, rx_view text, bool space);     /* space: one goes in front */
+/* tokenizer_bpe.c; likewise */
+typedef struct rx_bpe_state rx_bpe_state;
 void rx_bpe_init(rx_tokenizer *t, const rx_gguf *g);
-void rx_bpe_encode(const rx_tokenizer *t, rx_view text, rx_arena *scratch, rx_arena *a, rx_ids *out);
+rx_bpe_state *rx_bpe_begin(const rx_tokenizer *t, rx_arena *scratch, rx_arena *a, rx_ids *out);
+void rx_bpe_encode(rx_bpe_state *s, rx_view text);
 /* The alphabet of byte-level BPE: the code point that stands for a byte; and back, -1: none. */
 uint32_t rx_bpe_char(uint8_t byte);
 int rx_bpe_byte(uint32_t cp);

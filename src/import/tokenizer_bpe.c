@@ -158,7 +158,7 @@ void rx_bpe_init(rx_tokenizer *t, const rx_gguf *g)
 /* id -1: a byte without token; -2: joined to the left */
 typedef struct symbol { int32_t id, prev, next; uint8_t byte; } symbol;
 
-typedef struct bpe {
+struct rx_bpe_state {
     const rx_tokenizer *t;
     rx_arena *scratch, *a;
     rx_ids *out;
@@ -167,7 +167,8 @@ typedef struct bpe {
     rx_buf spelled;
     pcre2_match_data *md;
     pcre2_match_context *mc;
-} bpe;
+};
+typedef rx_bpe_state bpe;
 
 static void offer(bpe *s, int32_t left)
 {
@@ -264,14 +265,23 @@ static void encode_text(bpe *s, rx_view w, int k)
         encode_text(s, (rx_view){w.at + done, w.n - done}, k + 1);
 }
 
-void rx_bpe_encode(const rx_tokenizer *t, rx_view text, rx_arena *scratch, rx_arena *a, rx_ids *out)
+rx_bpe_state *rx_bpe_begin(const rx_tokenizer *t, rx_arena *scratch, rx_arena *a, rx_ids *out)
 {
-    bpe s = {.t = t, .scratch = scratch, .a = a, .out = out, .q = {.a = scratch}};
-    rx_buf_init(&s.spelled, scratch);
+    bpe *s = RX_NEW(scratch, bpe);
+    s->t = t;
+    s->scratch = s->q.a = scratch;
+    s->a = a;
+    s->out = out;
+    rx_buf_init(&s->spelled, scratch);
     pcre2_general_context *gc = pcre2_general_context_create(pcre_alloc, pcre_free, scratch);
-    s.md = pcre2_match_data_create(1, gc);
-    s.mc = pcre2_match_context_create(gc);
-    pcre2_set_match_limit(s.mc, UINT32_MAX);   /* the patterns are ours and need linear time */
-    pcre2_set_heap_limit(s.mc, UINT32_MAX);
-    encode_text(&s, text, 0);
+    s->md = pcre2_match_data_create(1, gc);
+    s->mc = pcre2_match_context_create(gc);
+    pcre2_set_match_limit(s->mc, UINT32_MAX);  /* the patterns are ours and need linear time */
+    pcre2_set_heap_limit(s->mc, UINT32_MAX);
+    return s;
+}
+
+void rx_bpe_encode(rx_bpe_state *s, rx_view text)
+{
+    encode_text(s, text, 0);
 }

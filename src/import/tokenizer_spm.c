@@ -10,12 +10,15 @@
 
 typedef struct symbol { uint32_t at, n; int32_t prev, next; } symbol;    /* n == 0: joined to the left */
 
-typedef struct spm {
+struct rx_spm_state {
     const rx_tokenizer *t;
+    rx_arena *scratch, *a;
+    rx_ids *out;
     rx_buf text;
     RX_VEC(symbol) sym;
     rx_pq q;
-} spm;
+};
+typedef rx_spm_state spm;
 
 static int32_t byte_token(const rx_tokenizer *t, unsigned b)
 {
@@ -61,6 +64,7 @@ static void offer(spm *s, int32_t left, int32_t right)
 
 static void prepare(spm *s, rx_view text, bool space)
 {
+    s->text.n = 0;
     if (space)
         rx_puts(&s->text, LOWER_BLOCK);
     for (size_t i = 0, run; i < text.n; i += run) {
@@ -74,14 +78,15 @@ static void prepare(spm *s, rx_view text, bool space)
     }
 }
 
-static void cut(spm *s, rx_arena *scratch)
+static void cut(spm *s)
 {
+    s->sym.n = 0;
     for (size_t i = 0; i < s->text.n;) {
         size_t start = i++;
         while (i < s->text.n && ((unsigned char)s->text.at[i] & 0xC0) == 0x80)
             i++;
         int32_t k = (int32_t)s->sym.n;
-        rx_push(scratch, &s->sym, ((symbol){(uint32_t)start, (uint32_t)(i - start), k - 1, k + 1}));
+        rx_push(s->scratch, &s->sym, ((symbol){(uint32_t)start, (uint32_t)(i - start), k - 1, k + 1}));
     }
     s->sym.at[s->sym.n - 1].next = -1;
 }
@@ -104,34 +109,43 @@ static void join(spm *s)
     }
 }
 
-static void spell(const rx_tokenizer *t, const char *p, uint32_t n, rx_arena *a, rx_ids *out)
+static void spell(spm *s, const symbol *y)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        int32_t id = t->byte_ids[(unsigned char)p[i]];
+    for (uint32_t i = 0; i < y->n; i++) {
+        int32_t id = s->t->byte_ids[(unsigned char)s->text.at[y->at + i]];
         if (id < 0)
-            id = t->unk;
+            id = s->t->unk;
         if (id >= 0)
-            rx_push(a, out, id);
+            rx_push(s->a, s->out, id);
     }
 }
 
-void rx_spm_encode(const rx_tokenizer *t, rx_view text, bool space, rx_arena *scratch, rx_arena *a, rx_ids *out)
+rx_spm_state *rx_spm_begin(const rx_tokenizer *t, rx_arena *scratch, rx_arena *a, rx_ids *out)
 {
-    spm s = {.t = t, .q = {.a = scratch}};
-    rx_buf_init(&s.text, scratch);
-    prepare(&s, text, space);
-    if (s.text.n == 0)
+    spm *s = RX_NEW(scratch, spm);
+    s->t = t;
+    s->scratch = s->q.a = scratch;
+    s->a = a;
+    s->out = out;
+    rx_buf_init(&s->text, scratch);
+    return s;
+}
+
+void rx_spm_encode(rx_spm_state *s, rx_view text, bool space)
+{
+    prepare(s, text, space);
+    if (s->text.n == 0)
         return;
-    cut(&s, scratch);
-    for (uint32_t i = 1; i < s.sym.n; i++)
-        offer(&s, (int32_t)i - 1, (int32_t)i);
-    join(&s);
-    for (int32_t i = 0; i >= 0; i = s.sym.at[i].next) {
-        const symbol *y = &s.sym.at[i];
-        int64_t id = rx_names_find(&t->vocab, s.text.at + y->at, y->n);
+    cut(s);
+    for (uint32_t i = 1; i < s->sym.n; i++)
+        offer(s, (int32_t)i - 1, (int32_t)i);
+    join(s);
+    for (int32_t i = 0; i >= 0; i = s->sym.at[i].next) {
+        const symbol *y = &s->sym.at[i];
+        int64_t id = rx_names_find(&s->t->vocab, s->text.at + y->at, y->n);
         if (id >= 0)
-            rx_push(a, out, (int32_t)id);
+            rx_push(s->a, s->out, (int32_t)id);
         else
-            spell(t, s.text.at + y->at, y->n, a, out);
+            spell(s, y);
     }
 }
