@@ -47,6 +47,8 @@ relax_status rx_diag_status(const relax_context *ctx);          /* status of the
 uint32_t rx_diag_count(const relax_context *ctx);
 /* forget the errors recorded after `count` (a caught try) */
 void rx_diag_truncate(relax_context *ctx, uint32_t count);
+/* the place in a text of the newest diagnostic, unless it has one; file must be interned or constant */
+void rx_diag_locate(relax_context *ctx, const char *file, uint32_t line, uint32_t col);
 /* add a note to the newest diagnostic (dropped when there is none, or no memory) */
 void rx_note(relax_context *ctx, const char *fmt, ...) RX_PRINTF(2, 3);
 typedef struct rx_diag_note { struct rx_diag_note *next; const char *text; size_t size; } rx_diag_note;

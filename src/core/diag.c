@@ -199,6 +199,17 @@ void rx_note(relax_context *ctx, const char *fmt, ...)
     *at = n;
 }
 
+void rx_diag_locate(relax_context *ctx, const char *file, uint32_t line, uint32_t col)
+{
+    rx_diags *d = ctx->diags;
+    rx_diag *r = d->n ? &d->at[d->n - 1] : NULL;
+    if (!r || r->where.line)
+        return;
+    r->where.file = file;
+    r->where.line = line;
+    r->where.col = col;
+}
+
 void rx_diag_truncate(relax_context *ctx, uint32_t count)
 {
     rx_diags *d = ctx->diags;
