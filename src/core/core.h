@@ -93,6 +93,7 @@ struct relax_context {
     rx_types *types;
     rx_optab *ops;
     struct rx_passtab *passes;         /* pass/: host and plugin passes, dlopened backends */
+    struct rx_llvm_lib *llvm;          /* codegen/: the private shared object of LLVM, opened by the first CPU build */
     relax_log_fn log; void *log_user;
     relax_progress_fn progress; void *progress_user;
     relax_cancel_fn cancel; void *cancel_user;
