@@ -458,8 +458,8 @@ RELAX_API size_t relax_pipeline_text(relax_pipeline *p, char *out, size_t size);
 /* print(user, pass name, 0 before / 1 after, text) for passes in the list ("all", "legalize,fold-constant"; NULL: none) */
 RELAX_API relax_status relax_pipeline_print(relax_pipeline *p, const char *before, const char *after, void (*print)(void *user, const char *pass, int32_t after, const char *text), void *user);
 RELAX_API relax_status relax_pipeline_verify_each(relax_pipeline *p, int32_t on);    /* the verifier after every pass (host and plugin passes: always) */
+RELAX_API relax_status relax_pipeline_set_target(relax_pipeline *p, relax_target *t);  /* what `schedule` schedules for; NULL: none */
 RELAX_API relax_status relax_pipeline_run(relax_pipeline *p, relax_module *m);      /* on failure m is as it was before the failing pass */
-typedef struct relax_pass_time { uint32_t struct_size; const char *name; int64_t nanoseconds; } relax_pass_time;
 RELAX_API uint32_t relax_pipeline_time_count(const relax_pipeline *p);              /* of the last run */
 RELAX_API relax_status relax_pipeline_time(const relax_pipeline *p, uint32_t i, const char **name, int64_t *nanoseconds);
 RELAX_API uint32_t relax_pass_count(relax_context *ctx);

@@ -37,6 +37,7 @@ struct relax_pipeline {
     rx_arena arena;
     RX_VEC(rx_step) steps;
     bool verify_each;
+    const relax_target *target;        /* NULL: passes that need one leave the module as it is */
     const char *print_before, *print_after;         /* interned lists, NULL: none */
     void (*print)(void *user, const char *pass, int32_t after, const char *text);
     void *print_user;

@@ -432,3 +432,76 @@ rx_prim *rx_parse_prim(rx_lexer *l, rx_tb *t)
     rx_prim_where(t, r, where.at, where.n);
     return r;
 }
+
+/* --- piece by piece: builders that mix text with calls --- */
+
+struct rx_tir_scope { parser p; rx_lexer l; };
+
+rx_tir_scope *rx_tir_scope_new(rx_tb *t)
+{
+    rx_tir_scope *s = RX_NEW(t->a, rx_tir_scope);
+    s->p.t = t;
+    s->p.l = &s->l;
+    s->p.fns = (rx_scope_fns){lookup_sym, lookup_load, &s->p};
+    return s;
+}
+
+static parser *text(rx_tir_scope *s, const char *what, const char *src)
+{
+    rx_lex_init(&s->l, s->p.t->ctx, what, src, strlen(src));
+    return &s->p;
+}
+
+static void end(rx_tir_scope *s)
+{
+    if (s->l.tok != RX_T_EOF)
+        rx_lex_fail(&s->l, RXE_SYNTAX, "unexpected text at the end");
+}
+
+void rx_tir_define(rx_tir_scope *s, const char *name, rx_ex sym, relax_buffer *buf)
+{
+    define(text(s, name, ""), name, sym, buf);
+}
+
+uint32_t rx_tir_mark(const rx_tir_scope *s) { return s->p.scope.n; }
+void rx_tir_reset(rx_tir_scope *s, uint32_t mark) { s->p.scope.n = mark; }
+
+rx_ex rx_tir_lookup(rx_tir_scope *s, const char *name)
+{
+    const def *d = find(&s->p, rx_str(s->p.t->ctx, name));
+    return d ? d->sym : NULL;
+}
+
+relax_buffer *rx_tir_read_buffer(rx_tir_scope *s, const char *name, const char *src, bool is_param)
+{
+    parser *p = text(s, name, src);
+    rx_exvec shape = {0};
+    p->in_params = is_param;
+    rx_lex_want(p->l, "Buffer");
+    rx_lex_want(p->l, "(");
+    dims(p, &shape);
+    rx_lex_want(p->l, ",");
+    relax_buffer *b = rx_buffer(p->t, name, dtype(p), is_param ? RX_MEM_GLOBAL : RX_MEM_LOCAL, shape.at, shape.n);
+    strides(p, b);
+    rx_lex_want(p->l, ")");
+    end(s);
+    p->in_params = false;
+    define(p, b->name, NULL, b);
+    return b;
+}
+
+rx_ex rx_tir_read_expr(rx_tir_scope *s, const char *src)
+{
+    parser *p = text(s, "expression", src);
+    rx_ex e = expr(p);
+    end(s);
+    return e;
+}
+
+rx_stmt *rx_tir_read_stmts(rx_tir_scope *s, const char *src)
+{
+    parser *p = text(s, "statement", rx_strf(s->p.t->ctx, "{ %s }", src));
+    rx_stmt *st = block(p);
+    end(s);
+    return st;
+}

@@ -103,4 +103,14 @@ rx_prim *rx_prim_guard(rx_tb *t, const rx_prim *p);
 /* --- print.c, parse.c: one prim func, grammar in docs/text-form.md --- */
 void rx_print_prim(rx_buf *b, const rx_prim *p);
 rx_prim *rx_parse_prim(rx_lexer *l, rx_tb *t);                                  /* after "prim" was taken; the rest up to its closing brace */
+/* piece by piece, for builders that mix text with calls: the names in scope, one text after another */
+typedef struct rx_tir_scope rx_tir_scope;
+rx_tir_scope *rx_tir_scope_new(rx_tb *t);                                       /* t must outlive it */
+void rx_tir_define(rx_tir_scope *s, const char *name, rx_ex sym, relax_buffer *buf);
+rx_ex rx_tir_lookup(rx_tir_scope *s, const char *name);                         /* symbol of that name, NULL if none */
+uint32_t rx_tir_mark(const rx_tir_scope *s);                                    /* later definitions are forgotten by reset */
+void rx_tir_reset(rx_tir_scope *s, uint32_t mark);
+relax_buffer *rx_tir_read_buffer(rx_tir_scope *s, const char *name, const char *text, bool is_param);  /* "Buffer((n, 4), f32)"; a parameter's new names become symbols */
+rx_ex rx_tir_read_expr(rx_tir_scope *s, const char *text);
+rx_stmt *rx_tir_read_stmts(rx_tir_scope *s, const char *text);
 #endif
