@@ -286,6 +286,8 @@ void rx_bind_prim(relax_function *f, const rx_prim *p, rx_ty *args, uint32_t nar
     bind_bare(&m);
     compare(&m);
     check_bounds(f, &binding, checks);
+    for (uint32_t i = 0; i < p->nwhere; i++)
+        rx_require(f, checks, rx_subst(ctx, p->where[i], &binding), rx_strf(ctx, "a condition of %s", p->name));
     rx_exvec order = {0};
     rx_prim_symbols(ctx, a, p, &order);
     for (uint32_t i = 0; i < order.n; i++) {
