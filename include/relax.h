@@ -487,9 +487,12 @@ RELAX_API relax_status relax_plugin_load(relax_context *ctx, const char *path);
 /* ---- executables: immutable, shared by any number of threads; librelax_rt has these without the compiler.
  * Opening and inspecting are safe on untrusted bytes. Activating native code (relax_vm_create) is like running a program. ---- */
 RELAX_API relax_status relax_executable_load_file(relax_context *ctx, const char *path, relax_executable **out);      /* mapped */
-/* copies bytes; release (may be NULL) is not needed then: with it the bytes are borrowed until release(user) is called */
-RELAX_API relax_status relax_executable_load_memory(relax_context *ctx, const void *bytes, size_t size, void (*release)(void *user), void *user, relax_executable **out);
-RELAX_API void relax_executable_destroy(relax_executable *e);                       /* its VMs and tensors keep what they need */
+/* borrow nonzero: the bytes (at a multiple of 64) are used in place and must stay unchanged; else they are copied */
+RELAX_API relax_status relax_executable_load_memory(relax_context *ctx, const void *bytes, size_t size, int32_t borrow, relax_executable **out);
+RELAX_API void relax_executable_destroy(relax_executable *e);                       /* its VMs keep what they need */
+/* Maps the native code. verify (may be NULL) sees its bytes first, nonzero refuses. relax_vm_create does it without a verify when it was not done.
+ * Call it once, before the executable is shared between threads. Running native code is running a program: trust it first. */
+RELAX_API relax_status relax_executable_activate(relax_executable *e, int32_t (*verify)(void *user, const void *bytes, size_t n), void *user);
 RELAX_API relax_status relax_executable_save(const relax_executable *e, const char *path);     /* the old file or the whole new one, never a part */
 RELAX_API relax_status relax_executable_bytes(const relax_executable *e, const void **bytes, size_t *size);
 RELAX_API uint32_t relax_executable_function_count(const relax_executable *e);      /* public functions */
@@ -512,10 +515,13 @@ typedef struct relax_vm_options {
     int32_t threads;                                    /* 0: all cores; 1: none but the caller's; ignored with a host's parallel-for */
     int32_t profile;                                    /* nonzero: time every kernel */
     int32_t reserved;
+    relax_context *context;                             /* where the VM reports errors and finds library functions; NULL: the executable's. VMs
+                                                         * on different threads need contexts of their own (and an allocator fit for that). */
 } relax_vm_options;
-#define RELAX_VM_OPTIONS_INIT { sizeof(relax_vm_options), 0, 0, 0 }
+#define RELAX_VM_OPTIONS_INIT { sizeof(relax_vm_options), 0, 0, 0, 0 }
 RELAX_API relax_status relax_vm_create(relax_executable *e, const relax_vm_options *options, relax_vm **out);
 RELAX_API void relax_vm_destroy(relax_vm *vm);
+RELAX_API relax_context *relax_vm_context(const relax_vm *vm);                      /* where its errors are */
 /* Tensors only: args are lent for the call; *out is the result, to be freed by its deleter (a tuple result: use relax_vm_invoke). */
 RELAX_API relax_status relax_vm_call(relax_vm *vm, const char *function, DLManagedTensorVersioned *const *args, uint32_t n, DLManagedTensorVersioned **out);
 /* Results are written into tensors of the host; no allocation. */
@@ -524,8 +530,7 @@ RELAX_API relax_status relax_vm_call_into(relax_vm *vm, const char *function, co
 RELAX_API relax_status relax_vm_invoke(relax_vm *vm, const char *function, const relax_any *args, uint32_t n, relax_any *result);
 /* Weights are bound by name and never copied: the memory must stay until the VM and its results are gone. */
 RELAX_API relax_status relax_vm_bind_weight(relax_vm *vm, const char *name, const DLTensor *t);
-RELAX_API relax_status relax_vm_check_weights(relax_vm *vm);                        /* RX4113 naming the first that is missing */
-RELAX_API relax_status relax_vm_trim(relax_vm *vm);                                 /* gives memory kept between calls back */
+RELAX_API relax_status relax_vm_memory(const relax_vm *vm, size_t *held, size_t *arena_peak);  /* bytes kept between calls; largest arena so far */
 RELAX_API uint32_t relax_vm_profile_count(const relax_vm *vm);
 RELAX_API relax_status relax_vm_profile(const relax_vm *vm, uint32_t i, const char **kernel, int64_t *calls, int64_t *nanoseconds);
 RELAX_API void relax_any_release(relax_any *v);                                     /* drops the reference; v becomes NONE */
@@ -533,7 +538,7 @@ RELAX_API relax_any relax_any_retain(const relax_any *v);
 RELAX_API uint32_t relax_any_count(const relax_any *v);                             /* fields of a tuple, dims of a shape, else 0 */
 RELAX_API relax_any relax_any_field(const relax_any *v, uint32_t i);                /* borrowed field of a tuple; dim of a shape as INT */
 RELAX_API relax_status relax_any_dltensor(const relax_any *v, DLTensor *out);       /* borrowed view of a tensor */
-RELAX_API relax_status relax_any_to_dlpack(const relax_any *v, DLManagedTensorVersioned **out);          /* takes one more reference */
+RELAX_API relax_status relax_any_to_dlpack(relax_context *ctx, const relax_any *v, DLManagedTensorVersioned **out);   /* takes one more reference */
 RELAX_API relax_status relax_any_from_dlpack(relax_context *ctx, DLManagedTensorVersioned *t, relax_any *out);    /* takes t (calls its deleter when done) also on failure */
 RELAX_API relax_status relax_tensor_create(relax_context *ctx, relax_dtype dtype, const int64_t *dims, int32_t ndim, relax_any *out);     /* zeroed */
 RELAX_API relax_status relax_shape_create(relax_context *ctx, const int64_t *dims, int32_t ndim, relax_any *out);
@@ -542,8 +547,10 @@ RELAX_API relax_status relax_tuple_create(relax_context *ctx, const relax_any *f
 /* ---- library functions of the host, per context ---- */
 RELAX_API relax_status relax_library_register(relax_context *ctx, const char *name, relax_library_fn fn, void *user);
 RELAX_API relax_status relax_packed_register(relax_context *ctx, const char *name, relax_packed_fn fn, void *user);
-/* a C function of a shared library with a described signature, e.g. "void(ptr, ptr, ptr, i64)": tensors' data pointers, then symbolic arguments */
-RELAX_API relax_status relax_library_register_foreign(relax_context *ctx, const char *name, const char *path, const char *symbol, const char *signature);
+RELAX_API relax_status relax_library_unregister(relax_context *ctx, const char *name);
+/* Any C function by address, called through libffi. signature: result ':' arguments, e.g. "i:pppll": result v (none) or i (int, 0 = success);
+ * p the next tensor's first element, i / l the next symbolic argument as int / int64_t, f / d the bits of a double in it as float / double. */
+RELAX_API relax_status relax_library_register_foreign(relax_context *ctx, const char *name, void *function, const char *signature);
 RELAX_API relax_status relax_openblas_register(relax_context *ctx, const char *path_or_null);  /* "openblas.sgemm"; RX4110 with a hint when the library is absent */
 
 /* ---- GGUF and safetensors: weights stay in the mapped file ---- */

@@ -30,7 +30,7 @@ static relax_status insert(relax_pipeline *p, const char *near, bool after, cons
     if (!good(p)) return RELAX_E_INVALID;
     if (!name || !fn) return api_null(p->ctx, name ? "the function of a pass" : "the name of a pass");
     API_TRY(p->ctx) {
-        int64_t at = near ? rx_pipeline_find(p, near) : after ? -1 : p->steps.n;
+        int64_t at = near ? rx_pipeline_find(p, near) : after ? -1 : (int64_t)p->steps.n;
         if (near && at < 0) rx_fail(p->ctx, RXE_UNKNOWN_PASS, NULL, "the pipeline has no pass '%s'", near);
         rx_pass *pass = RX_NEW(&p->arena, rx_pass);
         *pass = (rx_pass){ .name = rx_str(p->ctx, name), .keeps = ~0u, .options = "", .doc = "", .host = fn, .user = user };
@@ -174,7 +174,7 @@ relax_status relax_build(relax_module *m, relax_target *t, const relax_build_opt
         uint8_t *bytes;
         size_t size;
         rx_build(m, t, o.pipeline, o.opt_level, o.verify != 0, rx_scratch(&m->ctx->heap), &bytes, &size);
-        relax_status loaded = relax_executable_load_memory(m->ctx, bytes, size, NULL, NULL, out);
+        relax_status loaded = relax_executable_load_memory(m->ctx, bytes, size, 0, out);
         API_RETURN(loaded);
     }
     return api_failed(m->ctx);

@@ -22,10 +22,11 @@ struct relax_object {
     _Atomic uint32_t refs;
     _Atomic uint32_t pool;             /* RX_POOL_*: how it is recycled by the VM that made it */
     uint8_t kind, flags;               /* RELAX_ANY_TENSOR, _SHAPE, _TUPLE; RX_OBJ_* */
-    uint16_t reserved;
+    uint16_t depth;                    /* TUPLE: nesting of tuples in it, at most RX_TUPLE_DEPTH */
     size_t size;                       /* bytes of this allocation */
     rx_memfn mem;
 };
+#define RX_TUPLE_DEPTH 64
 enum { RX_POOL_NONE = 0, RX_POOL_LIVE, RX_POOL_IDLE };
 typedef struct rx_tensor {             /* compact row-major, on the CPU */
     relax_object h;
@@ -47,7 +48,7 @@ void rx_release(relax_object *o);
 void rx_any_retain(const relax_any *v);
 void rx_any_release(relax_any *v);                                      /* and sets it to NONE */
 rx_shape *rx_shape_new(rx_memfn m, const int64_t *dims, int32_t n);     /* NULL: out of memory (n is at most RX_PKG_MAX_NDIM) */
-rx_tuple *rx_tuple_new(rx_memfn m, const relax_any *at, int32_t n);     /* takes a reference of each */
+rx_tuple *rx_tuple_new(rx_memfn m, const relax_any *at, int32_t n);     /* takes a reference of each; NULL also when nested too deeply */
 
 /* ================= tensor.c ================= */
 bool rx_dtype_from_dl(DLDataType t, relax_dtype *out);                  /* false: not one of ours */
@@ -71,6 +72,7 @@ void rx_dl_copy(const DLTensor *from, size_t elem, void *to);           /* any s
 /* ================= exe.c: executables ================= */
 struct relax_executable {
     _Atomic uint32_t refs;
+    relax_context *ctx;                /* that opened it: default of its VMs */
     rx_memfn mem;
     uint8_t *bytes; size_t size; bool owned;
     rx_pkg pkg;
