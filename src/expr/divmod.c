@@ -159,8 +159,8 @@ static rx_terms copy(rx_arena *a, const rx_terms *p)
     return (rx_terms){p->n ? rx_arena_dup(a, p->t, p->n * sizeof *p->t) : NULL, p->n, p->k};
 }
 
-/* a over b as whole + num/den * common: divisible terms taken out, common factors cancelled */
-static rational reduce(relax_context *ctx, rx_ex a, rx_ex b)
+/* a over b as whole + num/den * common: divisible terms taken out (floor only), common factors cancelled */
+static rational reduce(relax_context *ctx, rx_ex a, rx_ex b, bool floor)
 {
     rx_arena *tmp = rx_temp(ctx);
     rational r = {rx_int(ctx, 0), a, b, 1, NULL};
@@ -169,7 +169,7 @@ static rational reduce(relax_context *ctx, rx_ex a, rx_ex b)
     rx_terms_of(a, tmp, &pa);
     if (exact(ctx, a, b, &r.whole)) return r.num = rx_int(ctx, 0), r;
     r.whole = rx_int(ctx, 0);
-    if (pb.n == 1 && !pb.k) {
+    if (floor && pb.n == 1 && !pb.k) {
         rx_terms rest = {RX_NEWN(tmp, rx_term, pa.n + 1), 0, pa.k};
         for (uint32_t i = 0; i < pa.n; i++) {
             rx_term q;
@@ -216,11 +216,26 @@ rx_ex rx_index_floordiv(relax_context *ctx, rx_ex a, rx_ex b)
     if (a == b) return rx_int(ctx, 1);
     if (rx_is_value(a, 0)) return a;
     if (a->size > RX_DIVMOD_TERMS || b->size > RX_DIVMOD_TERMS) return rx_node2(ctx, RX_EX_FLOORDIV, 0, RELAX_I64, a, b);
-    rational r = reduce(ctx, a, b);
+    rational r = reduce(ctx, a, b, true);
     if (rx_is_value(r.num, 0)) return r.whole;
     rx_ex q = rx_is_int(r.den, &c) ? rx_index_floordiv(ctx, r.num, r.den)
                                    : rx_node2(ctx, RX_EX_FLOORDIV, 0, RELAX_I64, r.num, r.den);
     return rx_index_add(ctx, r.whole, q);
+}
+
+/* terms k * (x % b) of a become k * x, which changes a by a multiple of b; b or -b may stand as the divisor */
+static rx_ex drop_mods(relax_context *ctx, rx_ex a, rx_ex b)
+{
+    rx_terms p;
+    rx_ex neg = rx_index_mul(ctx, b, rx_int(ctx, -1));
+    rx_terms_of(a, rx_temp(ctx), &p);
+    for (uint32_t i = 0; i < p.n; i++) {
+        rx_ex key = p.t[i].key;
+        if (key->op != RX_EX_FLOORMOD || !rx_is_index(key) || (key->a[1] != b && key->a[1] != neg)) continue;
+        rx_ex d = rx_index_add(ctx, key->a[0], rx_index_mul(ctx, key, rx_int(ctx, -1)));
+        a = rx_index_add(ctx, a, rx_index_mul(ctx, d, rx_int(ctx, p.t[i].coef)));
+    }
+    return a;
 }
 
 rx_ex rx_index_floormod(relax_context *ctx, rx_ex a, rx_ex b)
@@ -235,10 +250,33 @@ rx_ex rx_index_floormod(relax_context *ctx, rx_ex a, rx_ex b)
     if (rx_is_int(b, &c)) return rx_node2(ctx, RX_EX_FLOORMOD, 0, RELAX_I64, a, b);
     if (a == b || rx_is_value(a, 0)) return rx_int(ctx, 0);
     if (a->size > RX_DIVMOD_TERMS || b->size > RX_DIVMOD_TERMS) return rx_node2(ctx, RX_EX_FLOORMOD, 0, RELAX_I64, a, b);
-    rational r = reduce(ctx, a, b);
+    a = drop_mods(ctx, a, b);
+    rational r = reduce(ctx, a, b, true);
     if (rx_is_value(r.num, 0)) return r.num;
     rx_ex m = rx_is_int(r.den, &c) ? rx_index_floormod(ctx, r.num, r.den)
                                    : rx_node2(ctx, RX_EX_FLOORMOD, 0, RELAX_I64, r.num, r.den);
     m = rx_index_mul(ctx, m, rx_int(ctx, r.coef));
     return r.common ? rx_index_mul(ctx, m, r.common) : m;
+}
+
+/* Rounding to zero keeps only what does not depend on signs: exact quotients, common factors, the sign of a constant divisor. */
+rx_ex rx_index_trunc(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b)
+{
+    int64_t c = 0;
+    rx_ex minus = rx_int(ctx, -1);
+    bool div = op == RX_EX_TRUNCDIV, known = rx_is_int(b, &c);
+    if (known && c < 0 && c != INT64_MIN) {
+        rx_ex e = rx_index_trunc(ctx, op, a, rx_int(ctx, -c));
+        return div ? rx_index_mul(ctx, e, minus) : e;
+    }
+    if (known && c == 1) return div ? a : rx_int(ctx, 0);
+    if (a == b) return rx_int(ctx, div);
+    if (rx_is_value(b, 0) || a->size > RX_DIVMOD_TERMS || b->size > RX_DIVMOD_TERMS) return rx_node2(ctx, op, 0, RELAX_I64, a, b);
+    rational r = reduce(ctx, a, b, false);
+    if (rx_is_value(r.num, 0)) return div ? r.whole : r.num;
+    rx_ex e = rx_node2(ctx, op, 0, RELAX_I64, r.num, r.den);
+    if (r.den->op == RX_EX_INT && (r.den->u.i == 1 || r.den->u.i == -1)) e = rx_index_trunc(ctx, op, r.num, r.den);
+    if (div) return e;
+    e = rx_index_mul(ctx, e, rx_int(ctx, r.coef));
+    return r.common ? rx_index_mul(ctx, e, r.common) : e;
 }

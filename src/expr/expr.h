@@ -121,6 +121,12 @@ rx_ex rx_upper(relax_context *ctx, const rx_facts *f, rx_ex e, bool (*keep)(void
  * gives the solution expression and the condition (divisibility) under which it exists. false: cannot. */
 bool rx_solve(relax_context *ctx, rx_ex e, rx_ex value, rx_ex sym, rx_ex *solution, rx_ex *cond);
 
+/* The largest set of values of sym, an interval, for which the comparison claim holds for ALL values of the symbols in all[0..n)
+ * inside their inclusive ranges (lo[i], hi[i]). known false: not found. lo, hi: NULL = unbounded; empty: no value does. */
+typedef struct rx_interval { bool known, empty; rx_ex lo, hi; } rx_interval;
+rx_interval rx_solve_set(relax_context *ctx, const rx_facts *f, rx_ex claim, rx_ex sym, const rx_ex *all, const int64_t *lo,
+                         const int64_t *hi, uint32_t n);
+
 /* --- print.c, lex.c, parse.c --- (a relax_buffer begins with its name: const char *name) */
 void rx_print_expr(rx_buf *b, rx_ex e);                                 /* minimal parentheses; symbols by name (number > 0: name_number is the caller's job through unique names) */
 void rx_print_dims(rx_buf *b, rx_ex *d, uint32_t n);                    /* "(n, 4)" "(n,)" "()" */

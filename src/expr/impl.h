@@ -66,6 +66,7 @@ int64_t rx_gcd(int64_t a, int64_t b);  /* of absolute values; 0 and 0 give 0; IN
 /* divmod.c, order.c */
 rx_ex rx_index_floordiv(relax_context *ctx, rx_ex a, rx_ex b);
 rx_ex rx_index_floormod(relax_context *ctx, rx_ex a, rx_ex b);
+rx_ex rx_index_trunc(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b);         /* TRUNCDIV TRUNCMOD */
 rx_ex rx_index_compare(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b);
 rx_ex rx_index_extremum(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b);      /* MIN MAX */
 rx_ex rx_index_logic(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b);         /* AND OR */
@@ -102,6 +103,14 @@ rx_query *rx_query_new(relax_context *ctx, rx_arena *a, const rx_facts *f, int64
 bool rx_refute(rx_query *q, rx_ex cond);       /* true: cond cannot hold under the facts */
 void rx_query_bounds(rx_query *q, rx_ex e, int64_t *lo, int64_t *hi);          /* narrows *lo, *hi */
 bool rx_query_spent(const rx_query *q);
+bool rx_refute_all(rx_query *q, const rx_exvec *conj);                         /* true: the conditions contradict each other */
+const rx_facts *rx_query_facts(const rx_query *q);
+bool rx_query_partial(const rx_query *q);
+relax_context *rx_query_ctx(const rx_query *q);
+rx_arena *rx_query_arena(const rx_query *q);
+
+/* cases.c: the same after rewriting the conditions themselves, case by case */
+bool rx_refute_cases(rx_query *q, const rx_exvec *conj, int depth);
 
 /* facts.c */
 struct rx_facts {

@@ -195,7 +195,7 @@ static bool solve_equalities(rx_arena *a, rx_rows *rows, uint32_t *nvars, int64_
         uint32_t best = e->n;
         for (uint32_t j = 0; j < e->n; j++)
             if ((int64_t)e->t[j].v != keep && (best == e->n || magnitude(e->t[j].c) < magnitude(e->t[best].c))) best = j;
-        if (best == e->n || (*budget -= rows->n + 8) < 0) {            /* only keep is left: two inequalities */
+        if (best == e->n || (keep >= 0 && coef(e, (uint32_t)keep)) || (*budget -= rows->n + 8) < 0) {      /* as two inequalities */
             rx_row *p = rx_row_new(a, e->n, false, e->k), *m = rx_row_new(a, e->n, false, -e->k);
             for (uint32_t j = 0; j < e->n; j++) p->t[j] = e->t[j], m->t[j] = (rx_mono){e->t[j].v, -e->t[j].c};
             rx_push(a, rows, p);

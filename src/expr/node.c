@@ -214,14 +214,14 @@ static rx_ex index_other(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b)
         if (op == RX_EX_SHR) return rx_index_floordiv(ctx, a, rx_int(ctx, (int64_t)1 << v));
     }
     if (op == RX_EX_BITAND || op == RX_EX_BITOR || op == RX_EX_BITXOR) {
-        if (rx_expr_cmp(a, b) > 0 || a->op == RX_EX_INT) return index_other(ctx, op, b, a);
+        if (a->op == RX_EX_INT || (!has && rx_expr_cmp(a, b) > 0)) return index_other(ctx, op, b, a);
         if (a == b) return op == RX_EX_BITXOR ? rx_int(ctx, 0) : a;
         if (has && (v == 0 || v == -1) && (op != RX_EX_BITXOR || v == 0)) return (v == 0) == (op == RX_EX_BITAND) ? b : a;
         if (has && op == RX_EX_BITAND && v > 0 && v < INT64_MAX && !(v & (v + 1)))
             return rx_index_floormod(ctx, a, rx_int(ctx, v + 1));
     }
-    if ((op == RX_EX_TRUNCDIV && rx_is_value(b, 1)) || (op == RX_EX_POW && rx_is_value(b, 1))) return a;
-    if (op == RX_EX_TRUNCMOD && (rx_is_value(b, 1) || rx_is_value(b, -1))) return rx_int(ctx, 0);
+    if (op == RX_EX_TRUNCDIV || op == RX_EX_TRUNCMOD) return rx_index_trunc(ctx, op, a, b);
+    if (op == RX_EX_POW && has && v == 1) return a;
     return rx_node2(ctx, op, 0, RELAX_I64, a, b);
 }
 

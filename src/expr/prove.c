@@ -4,7 +4,7 @@
  * A query runs in a frame of its own, so that its temporary memory goes at once; the reason is written into the caller's buffer. */
 #include "expr/impl.h"
 
-#define RX_PROVE_BUDGET 20000          /* row operations; a millisecond or so */
+#define RX_PROVE_BUDGET 200000         /* row operations; a millisecond or so */
 #define RX_PROVE_SIZE 4000             /* larger conditions are not tried beyond intervals */
 
 /* the budget goes down with the size of the facts' tree only through the rows themselves */
@@ -117,17 +117,44 @@ rx_truth rx_prove_le(relax_context *ctx, const rx_facts *f, rx_ex a, rx_ex b)
     return a == b ? RX_TRUE : a->dtype != b->dtype ? RX_UNKNOWN : rx_prove(ctx, f, rx_le(ctx, a, b), NULL);
 }
 
+/* symbols that have only one value under f replaced by it: products with them become linear */
+static rx_ex fixed(relax_context *ctx, const rx_facts *f, rx_ex e)
+{
+    rx_exvec syms = {0};
+    rx_map m;
+    rx_arena *tmp = rx_temp(ctx);
+    rx_map_init(&m, tmp);
+    rx_free_syms(ctx, tmp, e, &syms);
+    for (uint32_t i = 0; i < syms.n; i++) {
+        rx_range r = rx_facts_range(f, syms.at[i]);
+        if (r.lo == r.hi && syms.at[i]->dtype == RELAX_I64) rx_map_put(&m, RX_KEY(syms.at[i]), (void *)(uintptr_t)rx_int(ctx, r.lo));
+    }
+    return m.n ? rx_subst(ctx, e, &m) : e;
+}
+
+/* a function of its own: its variables do not live across the frame of the caller */
+static rx_range narrowed(relax_context *ctx, const rx_facts *f, rx_ex e, rx_range r)
+{
+    rx_frame fr;
+    if (!RX_ENTER(&ctx->heap, &fr)) rx_unwind(&ctx->heap);
+    rx_query *q = rx_query_new(ctx, rx_scratch(&ctx->heap), f, RX_PROVE_BUDGET);
+    int64_t lo = r.lo, hi = r.hi;
+    rx_query_bounds(q, e, &lo, &hi);
+    rx_leave(&ctx->heap, &fr);
+    return lo <= hi ? (rx_range){lo, hi} : r;
+}
+
 void rx_bounds(relax_context *ctx, const rx_facts *f, rx_ex e, int64_t *lo, int64_t *hi)
 {
+    if (e->size <= 500 && e->flags & RX_EX_HAS_SYM && rx_is_index(e)) e = fixed(ctx, f, e);
     rx_range r = rx_range_of(ctx, f, e);
-    if (e->nargs && e->size <= 500 && rx_is_index(e) && e->dtype == RELAX_I64 && r.lo != r.hi) {
-        rx_frame fr;
-        if (!RX_ENTER(&ctx->heap, &fr)) rx_unwind(&ctx->heap);
-        rx_query *q = rx_query_new(ctx, rx_scratch(&ctx->heap), f, RX_PROVE_BUDGET);
-        int64_t l = r.lo, h = r.hi;
-        rx_query_bounds(q, e, &l, &h);
-        rx_leave(&ctx->heap, &fr);
-        if (l <= h) r = (rx_range){l, h};
+    if ((e->nargs || f) && e->size <= 500 && rx_is_index(e) && e->dtype == RELAX_I64 && r.lo != r.hi)
+        r = narrowed(ctx, f, e, r);
+    int64_t c, b, x;
+    if (e->nargs && r.lo != r.hi && e->dtype == RELAX_I64) {
+        rx_modular(ctx, f, e, &c, &b);                  /* the ends are congruent to b */
+        if (c > 1 && r.lo != INT64_MIN && rx_sub_ok(b, r.lo, &x) && rx_floormod_ok(x, c, &x)) rx_add_ok(r.lo, x, &r.lo);
+        if (c > 1 && r.hi != INT64_MAX && rx_sub_ok(r.hi, b, &x) && rx_floormod_ok(x, c, &x)) rx_sub_ok(r.hi, x, &r.hi);
     }
     *lo = r.lo == INT64_MAX ? INT64_MIN : r.lo;
     *hi = r.hi == INT64_MIN ? INT64_MAX : r.hi;

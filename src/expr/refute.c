@@ -30,10 +30,10 @@ struct rx_query {
     rx_rows defs;                      /* rows that hold always */
     altvec splits;                     /* disjunctions that hold always */
     RX_VEC(prod) prods;
-    int64_t budget;
-    rx_rows facts;
-    altvec fact_splits;
+    int64_t budget, reserve;
     uint32_t nested;                   /* depth of definitions being made */
+    rx_ex signed_[6];                  /* factors with a sign split */
+    uint32_t signs, fresh;             /* fresh: products of two atoms made by product_rows */
     bool partial;                      /* a select may hide an undefined quotient: divisors may be 0 */
 };
 
@@ -151,6 +151,22 @@ static void define_extremum(rx_query *q, rx_ex e, uint32_t v)
     rx_push(q->a, &q->splits, w);
 }
 
+/* the sign of a factor, if the bounds do not tell: looked at last */
+static void split_sign(rx_query *q, rx_ex f)
+{
+    relax_context *ctx = q->ctx;
+    rx_range r = rx_range_of(ctx, q->f, f);
+    if (r.lo >= 0 || r.hi <= 0 || q->signs >= 6) return;
+    for (uint32_t i = 0; i < q->signs; i++)
+        if (q->signed_[i] == f) return;
+    q->signed_[q->signs++] = f;
+    alts *w = new_alts(q, 3, true);
+    w->c[0] = rx_le(ctx, rx_int(ctx, 1), f);
+    w->c[1] = rx_eq(ctx, f, rx_int(ctx, 0));
+    w->c[2] = rx_le(ctx, f, rx_int(ctx, -1));
+    rx_push(q->a, &q->splits, w);
+}
+
 static void define_product(rx_query *q, rx_ex e, uint32_t v)
 {
     rx_ex f[RX_EXPR_AC], rest;
@@ -161,6 +177,7 @@ static void define_product(rx_query *q, rx_ex e, uint32_t v)
         prod p = {v, var(q, f[i]), 0};
         p.g = var(q, rest);
         rx_push(q->a, &q->prods, p);
+        split_sign(q, f[i]);
     }
 }
 
@@ -171,6 +188,8 @@ static void define_bits(rx_query *q, rx_ex e, uint32_t v)
     rx_range rx = rx_range_of(ctx, q->f, x), ry = rx_range_of(ctx, q->f, y);
     const rx_row *lx = linear(q, x, false), *ly = linear(q, y, false);
     bool natural = rx.lo >= 0 && ry.lo >= 0;
+    if (e->op == RX_EX_SHL && rx.lo >= 0) define(q, mix(q, unit(q, v, 1), 1, lx, -1), false);       /* x << n >= x */
+    if (e->op == RX_EX_SHR && rx.lo >= 0) define(q, mix(q, lx, 1, unit(q, v, 1), -1), false);
     if (e->op == RX_EX_BITAND) {
         if (rx.lo >= 0) define(q, mix(q, lx, 1, unit(q, v, 1), -1), false);
         if (ry.lo >= 0) define(q, mix(q, ly, 1, unit(q, v, 1), -1), false);
@@ -203,7 +222,7 @@ static void define_atom(rx_query *q, rx_ex e, uint32_t v)
         split2(q, rx_and(ctx, rx_le(ctx, rx_int(ctx, 0), e->a[0]), rx_eq(ctx, e, e->a[0])),
             rx_and(ctx, rx_le(ctx, e->a[0], rx_int(ctx, 0)), rx_eq(ctx, e, rx_mul(ctx, rx_int(ctx, -1), e->a[0]))));
         break;
-    case RX_EX_BITAND: case RX_EX_BITOR: case RX_EX_BITXOR: define_bits(q, e, v); break;
+    case RX_EX_BITAND: case RX_EX_BITOR: case RX_EX_BITXOR: case RX_EX_SHL: case RX_EX_SHR: define_bits(q, e, v); break;
     case RX_EX_MUL: if (rx_is_prod(e)) define_product(q, e, v); break;
     case RX_EX_ADD: if (rx_is_sum(e)) define(q, mix(q, linear(q, e, true), 1, unit(q, v, 1), -1), true); break;
     default: break;
@@ -405,7 +424,7 @@ static void product_bounds(rx_query *q, rx_rows *out, const rx_box *b)
     }
 }
 
-/* r * v where all monomials are variables already */
+/* r * v where all monomials are variables already, or a few new products of two symbols */
 static const rx_row *times(rx_query *q, const rx_row *r, uint32_t v)
 {
     rx_ex by = q->atoms.at[v];
@@ -416,6 +435,10 @@ static const rx_row *times(rx_query *q, const rx_row *r, uint32_t v)
         rx_term m = rx_term_of(rx_mul(q->ctx, x, by));
         uintptr_t id = (uintptr_t)rx_map_get(&q->ids, RX_KEY(m.key));
         int64_t c;
+        if (!id && rx_is_prod(m.key) && m.key->size == 3 && q->fresh < 12) {
+            q->fresh++;
+            id = var(q, m.key) + 1;
+        }
         if (!id || !rx_mul_ok(m.coef, r->t[i].c, &c)) return NULL;
         out = mix(q, out, 1, unit(q, (uint32_t)(id - 1), 1), c);
     }
@@ -559,8 +582,9 @@ static bool search(rx_query *q, st *s, int depth)
     if (reduce(q, s)) return true;
     if (bound(q, s, &rows, &b)) return true;
     product_rows(q, s, &rows, &b);
+    pull(q, s);
     uint32_t nv = q->nvars;
-    if (rx_rows_infeasible(q->a, &rows, &nv, &q->budget, -1, NULL, NULL)) return true;
+    if (s->dead || rx_rows_infeasible(q->a, &rows, &nv, &q->budget, -1, NULL, NULL)) return true;
     if (q->budget <= 0) return false;
     const alts *d = take_split(s);
     if (d) return all_fail(q, s, d, depth);
@@ -570,7 +594,7 @@ static bool search(rx_query *q, st *s, int depth)
 rx_query *rx_query_new(relax_context *ctx, rx_arena *a, const rx_facts *f, int64_t budget)
 {
     rx_query *q = RX_NEW(a, rx_query);
-    *q = (rx_query){.ctx = ctx, .a = a, .f = f, .budget = budget};
+    *q = (rx_query){.ctx = ctx, .a = a, .f = f, .budget = budget, .reserve = budget / 2};
     rx_map_init(&q->ids, a);
     return q;
 }
@@ -596,8 +620,26 @@ bool rx_refute(rx_query *q, rx_ex cond)
     rx_visit(q->ctx, cond, find_partial, q);
     assume(q, &s, cond);
     assume_facts(q, &s);
+    if (search(q, &s, 0)) return true;
+    rx_exvec conj = {0};
+    rx_push(q->a, &conj, cond);
+    for (const rx_facts *f = q->f; f; f = f->parent)
+        for (uint32_t i = f->conds.n; i-- > 0 && conj.n < 64;) rx_push(q->a, &conj, f->conds.at[i]);
+    q->budget += q->budget < 0 ? q->reserve : 0;
+    return rx_refute_cases(q, &conj, 0);
+}
+
+bool rx_refute_all(rx_query *q, const rx_exvec *conj)
+{
+    st s = {0};
+    for (uint32_t i = 0; i < conj->n; i++) assume(q, &s, conj->at[i]);
     return search(q, &s, 0);
 }
+
+const rx_facts *rx_query_facts(const rx_query *q) { return q->f; }
+bool rx_query_partial(const rx_query *q) { return q->partial; }
+relax_context *rx_query_ctx(const rx_query *q) { return q->ctx; }
+rx_arena *rx_query_arena(const rx_query *q) { return q->a; }
 
 bool rx_query_spent(const rx_query *q) { return q->budget <= 0; }
 

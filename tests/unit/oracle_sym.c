@@ -116,10 +116,30 @@ static bool bounds_case(world *w, const cJSON *j)
         && sound_range(w, e, lo, hi);
 }
 
+/* the stated end: null is unbounded, a text or number must be proved equal */
+static bool same_end(world *w, const cJSON *want, rx_ex got)
+{
+    if (!want) return true;
+    if (cJSON_IsNull(want) || !got) return cJSON_IsNull(want) && !got;
+    rx_ex b = cJSON_IsString(want) ? parse(w, want->valuestring) : rx_int(w->ctx, (int64_t)want->valuedouble);
+    return rx_prove_eq(w->ctx, w->facts, b, got) == RX_TRUE;
+}
+
 static bool solve_case(world *w, const cJSON *j)
 {
-    (void)w; (void)j;
-    return false;
+    rx_ex all[8];
+    int64_t lo[8], hi[8];
+    uint32_t n = 0;
+    const cJSON *v;
+    cJSON_ArrayForEach(v, tl_json_get(j, "for_all")) {
+        all[n] = rx_map_get(&w->names, RX_KEY(rx_str(w->ctx, v->string)));
+        lo[n] = (int64_t)cJSON_GetArrayItem(v, 0)->valuedouble;
+        hi[n++] = (int64_t)cJSON_GetArrayItem(v, 1)->valuedouble;
+    }
+    rx_ex sym = rx_map_get(&w->names, RX_KEY(rx_str(w->ctx, tl_json_str(j, "solve"))));
+    rx_interval r = rx_solve_set(w->ctx, w->facts, parse(w, tl_json_str(j, "claim")), sym, all, lo, hi, n);
+    if (cJSON_IsTrue(tl_json_get(j, "empty"))) return r.known && r.empty;
+    return r.known && !r.empty && same_end(w, tl_json_get(j, "lo"), r.lo) && same_end(w, tl_json_get(j, "hi"), r.hi);
 }
 
 static bool is_listed(const char *id)
