@@ -235,4 +235,7 @@ void rx_print_function(rx_buf *b, relax_function *f);
 void rx_print_value(rx_buf *b, relax_value *v);                                 /* one binding, for messages */
 relax_module *rx_parse_module(relax_context *ctx, const char *file, const char *s, size_t n);
 void rx_parse_into(relax_module *m, const char *file, const char *s, size_t n); /* adds functions to m */
+void rx_print_attr(relax_context *ctx, rx_buf *b, const rx_attr *x);            /* its value */
+/* "axis=-1, keepdims=true": attributes of op over the symbols of f */
+rx_attrs rx_parse_attrs_text(relax_function *f, const rx_op *op, const char *s, size_t n);
 #endif

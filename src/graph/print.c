@@ -588,3 +588,10 @@ void rx_print_value(rx_buf *b, relax_value *v)
     else
         put_arg(&p, v);
 }
+
+void rx_print_attr(relax_context *ctx, rx_buf *b, const rx_attr *x)
+{
+    printer p = {.b = b, .ctx = ctx, .a = rx_scratch(&ctx->heap)};
+    rx_map_init(&p.rename, p.a);
+    put_attr_value(&p, x);
+}

@@ -221,8 +221,11 @@ static void check_place(verifier *c, const relax_value *v)
         broken(c, v, "G6: an impure call in a pure function");
     if (v->scratch)
         broken(c, v, "G19: a pass left something in the binding");
-    if (v->kind == RX_V_ALLOC && v->u.alloc.arena)
+    if (v->kind == RX_V_ALLOC && v->u.alloc.arena) {
         use_expr(c, v, v->u.alloc.offset, "offset");
+        if (!c->f->arena_bytes)
+            broken(c, v, "G18: memory in an arena of unknown size");
+    }
 }
 
 static void check_attrs(verifier *c, relax_value *v)
