@@ -59,7 +59,7 @@ relax_status relax_value_attr_text(const relax_value *v, const char *key, char *
     API_TRY(v->fn->mod->ctx) {
         rx_buf b;
         rx_buf_init(&b, rx_scratch(&v->fn->mod->ctx->heap));
-        rx_print_attr(&b, a);
+        rx_print_attr(v->fn->mod->ctx, &b, a);
         api_text(b.at ? b.at : "", b.n, out, size);
         API_RETURN(RELAX_OK);
     }

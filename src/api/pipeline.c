@@ -1,6 +1,6 @@
 /* pipeline.c: pipelines, host passes, targets, building. */
 #include "api/builder.h"
-#include "codegen/codegen.h"
+#include "codegen/build.h"
 #include "pass/pass.h"
 
 static bool good(const relax_pipeline *p) { return p && p->magic == RX_PIPE_MAGIC; }

@@ -2,6 +2,7 @@
  *
  * Works on a clone; the caller's module stays as it is. Kernels are deduplicated by structure: prim funcs that are equal but for names
  * share native code (equal layers cost one). */
+#include "codegen/build.h"
 #include "codegen/codegen.h"
 #include "codegen/vm/vm.h"
 #include "pass/pass.h"
@@ -54,13 +55,15 @@ static void emit(relax_module *m, const relax_target *t, const char *pipeline, i
         rx_tb tb = { ctx, &m->arena };
         prims[i] = u.all.at[i]->prim = rx_prim_guard(&tb, u.all.at[i]->prim);
     }
-    rx_codegen_result cg = { 0 };
-    if (u.all.n) rx_codegen(ctx, a, t, prims, u.all.n, opt_level, &cg);
+    rx_code code = { 0 };
+    rx_codegen_options o = { opt_level };
+    rx_codegen(ctx, a, t, prims, u.all.n, &o, &code);
     rx_vm_kernel *k = RX_NEWN(a, rx_vm_kernel, u.all.n + 1);
-    for (uint32_t i = 0; i < u.all.n; i++) k[i] = (rx_vm_kernel){ u.all.at[i], (int32_t)cg.nphases[i], cg.parallel[i] };
+    for (uint32_t i = 0; i < u.all.n; i++)
+        k[i] = (rx_vm_kernel){ u.all.at[i], (int32_t)code.kernels[i].nphases, code.kernels[i].parallel };
     rx_pkgw *w = rx_pkgw_new(ctx, a);
     rx_vm_emit(m, w, k, u.all.n, a);
-    if (cg.so_size) rx_pkgw_native(w, t, cg.so, cg.so_size);
+    if (code.so) rx_pkgw_native(w, t, code.so, code.so_size);
     rx_pkgw_provenance(w, "librelax", relax_version_string());
     rx_pkgw_provenance(w, "target", t->name);
     rx_pkgw_provenance(w, "pipeline", pipeline);

@@ -43,7 +43,10 @@ struct relax_pipeline {
     void *print_user;
 };
 #define RX_PIPE_MAGIC 0x50495045u
-struct rx_passtab { RX_VEC(const rx_pass *) all; rx_map by_name; };
+struct rx_passtab {
+    RX_VEC(const rx_pass *) all; rx_map by_name;
+    RX_VEC(void *) plugins; bool closing;           /* shared objects of plugins; closed when the context goes */
+};
 void rx_passes_init(relax_context *ctx);                                        /* fills ctx->passes; idempotent */
 const rx_pass *rx_pass_find(relax_context *ctx, const char *name);              /* NULL if unknown */
 void rx_pass_add(relax_context *ctx, const rx_pass *p);                         /* a plugin's; RXE_DUPLICATE */
