@@ -77,7 +77,17 @@ rx_ex rx_index_var(rx_legal *l, rx_prefix *p, rx_ex value, rx_ex extent, const c
 rx_stmt *rx_with_prefix(rx_legal *l, const rx_prefix *p, rx_stmt *body);
 int64_t rx_const_dim(rx_ex e, int64_t absent);          /* value of a constant extent */
 
-/* ================= gguf_decode.c ================= */
-typedef struct rx_qformat { const char *name; int32_t values, bytes, chunk; } rx_qformat;
-const rx_qformat *rx_qformat_find(const char *name);    /* NULL if unknown */
+/* ================= gguf_decode.c: block formats ================= */
+#define RX_QLANES 16                                    /* values of one step; all blocks are multiples of it */
+typedef struct rx_qformat rx_qformat;
+const rx_qformat *rx_qformat_find(const char *name);    /* q4_k, Q4_K, …; NULL if unknown */
+/* values and bytes of a block; 1 value: a plain element type, decoded by rx_qplain */
+void rx_qformat_size(const rx_qformat *q, int64_t *values, int64_t *bytes);
+/* bytes of a row: w[lead…, off + i] is byte i */
+typedef struct rx_qsrc { relax_buffer *w; rx_ex *lead; uint32_t nlead; rx_ex off; } rx_qsrc;
+/* what to do with 16 values of a block from value j0 on: value is that of lane v, for use in the VECTOR loop over v */
+typedef rx_stmt *(*rx_qsink)(rx_legal *l, void *arg, int64_t j0, rx_ex v, rx_ex value);
+/* The statement that decodes one block, step by step. Each step is a VECTOR loop around the sink's statement. */
+rx_stmt *rx_qblock(rx_legal *l, const rx_qformat *q, const rx_qsrc *src, rx_qsink sink, void *arg);
+rx_ex rx_qplain(rx_legal *l, const rx_qformat *q, const rx_qsrc *src);  /* the f32 value of an element at src->off */
 #endif
