@@ -4,8 +4,8 @@
  *  T2 every symbol is defined (a lone dim of a parameter, an extra symbol, a loop or let around) and defined once in its scope
  *  T3 every buffer is a parameter or an ALLOC around
  *  T4 indices: one i64 expression per dim; stored values have the dtype of the buffer
- *  T5 loops: VECTOR extents are constants 2..64, UNROLL extents constants 0..256; a VECTOR loop holds no loop and no ALLOC; PARALLEL
- *     loops stand at the top (below SEQ and global ALLOC only) and are not reductions
+ *  T5 loops: VECTOR extents are constants 2..64, UNROLL extents constants 0..256; a VECTOR loop holds no other VECTOR
+ *     loop; PARALLEL loops stand at the top (below SEQ and global ALLOC only) and are not reductions
  *  T6 init stands on reduce loops only
  *  T7 LOCAL buffers have a constant size of at most 256 KiB; scopes are known
  *  T8 the error of an ASSERT is a known number
@@ -303,8 +303,8 @@ static void check_kind(verifier *v, const rx_stmt *s)
         BREAK(v, RXE_TIR_VERIFY, "T5: the extent of vector loop '%s' is not a constant from 2 to 64", name);
     if (s->u.loop.how == RX_UNROLL && (!fixed || n < 0 || n > 256))
         BREAK(v, RXE_TIR_VERIFY, "T5: the extent of unrolled loop '%s' is not a constant up to 256", name);
-    if (v->in_vector)
-        BREAK(v, RXE_TIR_VERIFY, "T5: loop '%s' stands in a vector loop", name);
+    if (v->in_vector && s->u.loop.how == RX_VECTOR)
+        BREAK(v, RXE_TIR_VERIFY, "T5: vector loop '%s' stands in a vector loop", name);
     if (s->u.loop.how == RX_PARALLEL && (v->nested || s->u.loop.reduce))
         BREAK(v, RXE_TIR_VERIFY, "T5: parallel loop '%s' %s", name, s->u.loop.reduce ? "is a reduction" :
               "does not stand at the top: only a sequence or a global alloc may be around it");
@@ -340,8 +340,6 @@ static void check_alloc(verifier *v, rx_stmt *s)
     rx_stmt_exprs(s, check_scope, v);
     if (b->param >= 0 || buf_in_scope(v, b))
         BREAK(v, RXE_TIR_VERIFY, "T3: buffer '%s' is a parameter or allocated again inside its scope", b->name);
-    if (v->in_vector)
-        BREAK(v, RXE_TIR_VERIFY, "T5: buffer '%s' is allocated in a vector loop", b->name);
     for (uint32_t i = 0; i < b->ndim && b->scope == RX_MEM_LOCAL; i++)
         if (!rx_is_int(b->shape[i], &d) || d < 0 || !rx_mul_ok(bytes, d, &bytes) || bytes > LOCAL_BYTES) {
             BREAK(v, RXE_TIR_VERIFY, "T7: local buffer '%s' has no constant size of at most %d bytes", b->name, LOCAL_BYTES);
