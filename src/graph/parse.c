@@ -158,9 +158,8 @@ static void read_function(rx_tparser *p, pending *it)
     rx_lexer l = it->at, *outer = p->l;
     p->l = &l;
     p->gb = rx_gb_begin(f);
+    p->pure = it->pure;
     relax_value *result = rx_tp_body(p, "return");
-    if (it->pure && !f->pure)
-        rx_lex_fail(&l, RXE_PURITY, "%s has an impure call: declare it 'impure fn'", f->name);
     for (uint32_t i = 0; i < p->early.n; i++)
         if (p->early.e[i].val)
             rx_lex_fail(&l, RXE_TEXT_NAME, "symbol '%s' of the conditions is never defined", rx_sym_of(p->early.e[i].val)->name);

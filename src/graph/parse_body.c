@@ -65,9 +65,10 @@ static relax_value *read_arg(rx_tparser *p)
 
 static relax_value *need_arg(rx_tparser *p)
 {
+    rx_lexer at = *p->l;
     relax_value *v = read_arg(p);
     if (!v)
-        rx_lex_fail(p->l, RXE_SYNTAX, "none is no operand here");
+        rx_lex_fail(&at, RXE_SYNTAX, "none is no operand here");
     return v;
 }
 
@@ -369,14 +370,13 @@ static void read_checks(rx_tparser *p, relax_value *v)
 
 static void read_binding(rx_tparser *p)
 {
-    rx_lexer *l = p->l;
+    rx_lexer *l = p->l, at = *l;
     const char *name = NULL;
     relax_value *v;
     rx_tp_place(p);
     if (rx_lex_take(l, "call_dps")) {
         v = read_call_dps(p);
     } else {
-        rx_lexer at = *l;
         name = rx_text_read_name(l, "a binding");
         if (rx_map_get(&p->values, RX_KEY(name)))
             rx_lex_fail(&at, RXE_TEXT_NAME, "value '%s' is defined already", name);
@@ -386,6 +386,8 @@ static void read_binding(rx_tparser *p)
         v = read_rhs(p);
         v->name = name;
     }
+    if (p->pure && !v->pure)
+        rx_lex_fail(&at, RXE_PURITY, "an impure call in %s: declare it 'impure fn'", p->f->name);
     if (v->kind != RX_V_OP)
         rx_tp_attrs(p, &v->attrs);
     read_checks(p, v);

@@ -24,6 +24,7 @@ typedef struct rx_tparser {
     rx_map early;                      /* symbols of the head that no parameter defines: name -> symbol */
     RX_VEC(rx_undo) scope;
     rx_gb gb;
+    bool pure;                         /* the function is declared so */
     uint32_t line, col;                /* of the binding that is read */
 } rx_tparser;
 /* --- parse_scope.c --- */
