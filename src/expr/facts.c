@@ -11,6 +11,7 @@ rx_facts *rx_facts_new(relax_context *ctx, rx_arena *a, const rx_facts *parent)
     f->a = a;
     f->parent = parent;
     rx_map_init(&f->range, a);
+    rx_map_init(&f->users, a);
     return f;
 }
 
@@ -33,6 +34,24 @@ rx_range rx_facts_range(const rx_facts *f, rx_ex e)
     return r;
 }
 
+typedef RX_VEC(rx_ex) uses;
+
+/* remember that fact reads the range of e: of the node and of the symbols in it */
+static void note(rx_facts *f, rx_ex e, rx_ex fact)
+{
+    rx_exvec syms = {0};
+    rx_push(f->a, &syms, e);
+    if (e->size <= 50) rx_free_syms(f->ctx, f->a, e, &syms);
+    for (uint32_t i = 0; i < syms.n; i++) {
+        uses *u = rx_map_get(&f->users, RX_KEY(syms.at[i]));
+        if (!u) {
+            u = RX_NEW(f->a, uses);
+            rx_map_put(&f->users, RX_KEY(syms.at[i]), u);
+        }
+        if (!u->n || u->at[u->n - 1] != fact) rx_push(f->a, u, fact);
+    }
+}
+
 static void narrow(rx_facts *f, rx_ex e, int64_t lo, int64_t hi)
 {
     rx_range *r = rx_map_get(&f->range, RX_KEY(e));
@@ -41,9 +60,13 @@ static void narrow(rx_facts *f, rx_ex e, int64_t lo, int64_t hi)
         *r = (rx_range){INT64_MIN, INT64_MAX};
         rx_map_put(&f->range, RX_KEY(e), r);
     }
+    if (lo <= r->lo && hi >= r->hi) return;
     if (lo > r->lo) r->lo = lo;
     if (hi < r->hi) r->hi = hi;
     if (r->lo > r->hi) f->empty = true;
+    /* who uses the node can learn more now */
+    uses *u = rx_map_get(&f->users, RX_KEY(e));
+    for (uint32_t i = 0; u && i < u->n; i++) rx_push(f->a, &f->todo, u->at[i]);
 }
 
 /* sum(t) + k >= 0: bounds on each key from the ranges of the others */
@@ -66,7 +89,7 @@ static void learn_ge(rx_facts *f, const rx_terms *t)
     }
 }
 
-static void learn(rx_facts *f, rx_ex cond)
+static void learn(rx_facts *f, rx_ex cond, bool first)
 {
     relax_context *ctx = f->ctx;
     if (cond->op != RX_EX_LE && cond->op != RX_EX_LT && cond->op != RX_EX_EQ) return;
@@ -77,6 +100,7 @@ static void learn(rx_facts *f, rx_ex cond)
     rx_arena *tmp = rx_temp(ctx);
     if (d->size > 200) return;
     rx_terms_of(d, tmp, &t);
+    for (uint32_t i = 0; first && i < t.n && t.n <= 8; i++) note(f, t.t[i].key, cond);
     learn_ge(f, &t);
     if (cond->op != RX_EX_EQ) return;
     d = rx_sub(ctx, cond->a[0], cond->a[1]);
@@ -97,11 +121,13 @@ void rx_facts_add(rx_facts *f, rx_ex cond)
         return;
     }
     rx_push(f->a, &f->conds, cond);
-    /* a later fact can bound what an earlier one needed: look at all again, as long as the sets are small */
-    uint32_t first = f->conds.n <= 32 ? 0 : f->conds.n - 1;
-    for (uint32_t i = first; i < f->conds.n; i++) learn(f, f->conds.at[i]);
+    learn(f, cond, true);
     if (cond->op == RX_EX_SYM) narrow(f, cond, 1, 1);
     if (cond->op == RX_EX_NOT) narrow(f, cond->a[0], 0, 0);
+    /* ranges can creep towards each other for ever: a bounded number of steps */
+    uint32_t steps = 64 + 4 * f->conds.n;
+    for (uint32_t i = 0; i < f->todo.n && i < steps; i++) learn(f, f->todo.at[i], false);
+    f->todo.n = 0;
 }
 
 bool rx_facts_contradict(const rx_facts *f)

@@ -119,6 +119,8 @@ struct rx_facts {
     const rx_facts *parent;
     rx_exvec conds;                    /* conjuncts */
     rx_map range;                      /* RX_KEY(node) -> rx_range *: what the conjuncts say about a node */
+    rx_map users;                      /* RX_KEY(node) -> the conjuncts that read its range */
+    rx_exvec todo;                     /* conjuncts to look at again */
     bool empty;                        /* a conjunct is false */
 };
 typedef struct rx_range { int64_t lo, hi; } rx_range;
@@ -126,6 +128,14 @@ rx_range rx_facts_range(const rx_facts *f, rx_ex e);    /* of the node itself, w
 
 /* bounds.c */
 rx_range rx_range_of(relax_context *ctx, const rx_facts *f, rx_ex e);  /* by interval arithmetic alone: linear time */
+
+/* rules.c */
+rx_ex rx_apply_rules(relax_context *ctx, const rx_facts *f, rx_ex e, int *proofs);     /* the first rule that fires, or e; *proofs: how many left */
+uint32_t rx_rule_count(void);
+const char *const *rx_rule_text(uint32_t i);   /* lhs, rhs, cond */
+bool rx_rule_is_const(char c);                 /* kinds of the names in rules */
+bool rx_rule_is_bool(char c);
+bool rx_rule_fires(relax_context *ctx, uint32_t i, rx_ex e);
 
 /* temporary memory of the innermost frame, freed with it */
 static inline rx_arena *rx_temp(relax_context *ctx) { return rx_scratch(&ctx->heap); }

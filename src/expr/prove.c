@@ -4,7 +4,7 @@
  * A query runs in a frame of its own, so that its temporary memory goes at once; the reason is written into the caller's buffer. */
 #include "expr/impl.h"
 
-#define RX_PROVE_BUDGET 200000         /* row operations; a millisecond or so */
+#define RX_PROVE_BUDGET 30000          /* row operations; a millisecond or so */
 #define RX_PROVE_SIZE 4000             /* larger conditions are not tried beyond intervals */
 
 /* the budget goes down with the size of the facts' tree only through the rows themselves */

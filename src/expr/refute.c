@@ -594,7 +594,7 @@ static bool search(rx_query *q, st *s, int depth)
 rx_query *rx_query_new(relax_context *ctx, rx_arena *a, const rx_facts *f, int64_t budget)
 {
     rx_query *q = RX_NEW(a, rx_query);
-    *q = (rx_query){.ctx = ctx, .a = a, .f = f, .budget = budget, .reserve = budget / 2};
+    *q = (rx_query){.ctx = ctx, .a = a, .f = f, .budget = budget, .reserve = 10 * budget};
     rx_map_init(&q->ids, a);
     return q;
 }
