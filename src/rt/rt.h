@@ -23,10 +23,12 @@ struct relax_object {
     _Atomic uint32_t pool;             /* RX_POOL_*: how it is recycled by the VM that made it */
     uint8_t kind, flags;               /* RELAX_ANY_TENSOR, _SHAPE, _TUPLE; RX_OBJ_* */
     uint16_t depth;                    /* TUPLE: nesting of tuples in it, at most RX_TUPLE_DEPTH */
+    uint32_t nodes;                    /* TUPLE: values in it, nested ones counted as often as they occur, at most RX_TUPLE_NODES */
     size_t size;                       /* bytes of this allocation */
     rx_memfn mem;
 };
 #define RX_TUPLE_DEPTH 64
+#define RX_TUPLE_NODES (1 << 20)
 enum { RX_POOL_NONE = 0, RX_POOL_LIVE, RX_POOL_IDLE };
 typedef struct rx_tensor {             /* compact row-major, on the CPU */
     relax_object h;
@@ -108,6 +110,8 @@ typedef struct rx_libfn {
     const char *name; int32_t kind;    /* RX_LIB_* */
     relax_library_fn dps; relax_packed_fn packed; void *user;
 } rx_libfn;
+/* Registers the functions of an external library that this build knows (libraries.def), opening it: RXE_NO_LIBRARY when it is absent. */
+relax_status rx_lib_load(relax_context *ctx, const char *library);
 bool rx_lib_find(relax_context *ctx, const char *name, int32_t kind, rx_libfn *out);
 
 /* ================= pool.c: fork and join on threads of our own or the host's parallel-for ================= */
@@ -127,10 +131,11 @@ int32_t rx_pool_threads(const rx_pool *p);
  *   rx.topk    x -> values and/or indices (i32, i64)    [k, axis, largest, which: 0 both, 1 values, 2 indices]
  *   rx.shape_to_tensor -> y: i64 vector                 [dims…]
  * Values in, value out:
- *   rx.unique  (x, sorted, return_index, return_inverse, return_counts, axis or NONE) -> tensor, or tuple (values, index, inverse, counts: those
- *              asked for; i64). Without axis x is flattened. sorted false: order of first appearance. NaNs are each their own value.
- *   rx.nonzero (x) -> i64 (ndim, count), row-major order of elements
- *   rx.shape_of (x) -> shape   rx.tensor_to_shape (x: int vector) -> shape */
+ *   rx.unique  (x, sorted, return_index, return_inverse, return_counts[, axis]) -> tensor, or tuple of values and those of index, inverse, counts
+ *              (i64 vectors) that are asked for. Without axis x is flattened; with it, slices along it are compared. sorted 0: in order of first
+ *              appearance. A NaN equals nothing.
+ *   rx.nonzero (x) -> i64 (ndim, count) in row-major order of elements; a rank-0 x counts as (1,)
+ *   rx.shape_of (x) -> shape   rx.tensor_to_shape (x: vector of ints) -> shape */
 
 /* ================= vm.c, call.c: the VM ================= */
 typedef struct rx_vm_options {
@@ -152,6 +157,7 @@ relax_status rx_vm_call(relax_vm *vm, int32_t fn, const relax_any *args, int32_t
 relax_status rx_vm_new_tensor(relax_vm *vm, relax_dtype t, const int64_t *dims, int32_t ndim, rx_tensor **out);         /* recycled; for packed functions */
 rx_memfn rx_vm_mem(const relax_vm *vm);
 relax_context *rx_vm_context(const relax_vm *vm);
+const relax_executable *rx_vm_executable(const relax_vm *vm);
 /* bytes that the VM holds now: stacks, arena, recycled tensors; and the largest arena ever used */
 typedef struct rx_vm_memory { size_t arena, arena_peak, pool, stacks; } rx_vm_memory;
 rx_vm_memory rx_vm_get_memory(const relax_vm *vm);
