@@ -9,12 +9,18 @@ rx_ty rx_deduce_sort(rx_call *c)
     return t;
 }
 
+static void index_dtype(rx_call *c, relax_dtype t)
+{
+    if (t != RELAX_I32 && t != RELAX_I64)
+        rx_fail_op(c, RXE_DTYPE, "indices are i32 or i64, not %s", rx_dtypes[t].name);
+}
+
 rx_ty rx_deduce_argsort(rx_call *c)
 {
     rx_ty t = rx_arg_tensor(c, 0);
     rx_norm_axis(c, rx_attr_int(&c->attrs, "axis", -1), t->ndim);
     relax_dtype dt = rx_attr_dtype(&c->attrs, "dtype", RELAX_I64);
-    rx_want_number(c, dt, "indices");
+    index_dtype(c, dt);
     return rx_retype(c, t, dt);
 }
 
@@ -27,7 +33,7 @@ rx_ty rx_deduce_topk(rx_call *c)
     if (!both && !values && strcmp(ret, "indices"))
         rx_fail_op(c, RXE_ATTR, "ret_type is both, values or indices, not %s", ret);
     relax_dtype dt = rx_attr_dtype(&c->attrs, "dtype", RELAX_I64);
-    rx_want_number(c, dt, "indices");
+    index_dtype(c, dt);
     int64_t k = rx_attr_int(&c->attrs, "k", 1);
     int32_t axis = rx_norm_axis(c, rx_attr_int(&c->attrs, "axis", -1), t->ndim);
     if (t->known && k >= 1) {
