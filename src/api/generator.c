@@ -78,13 +78,13 @@ static relax_status make_arrays(relax_generator *g)
 static relax_status make_caches(relax_generator *g, const relax_executable *e)
 {
     int64_t heads, key_dim, value_dim, most = (int64_t)1 << 28;
-    const char *dt = relax_executable_property(e, "meta.cache_dtype");
+    const char *dt = relax_executable_property(e, "model.cache_dtype");
     relax_dtype t = dt ? rx_dtype_parse(dt, strlen(dt)) : RELAX_DTYPE_UNKNOWN;
-    relax_status st = number(g, e, "meta.kv_heads", most, &heads);
+    relax_status st = number(g, e, "model.kv_heads", most, &heads);
     if (st == RELAX_OK)
-        st = number(g, e, "meta.key_dim", most, &key_dim);
+        st = number(g, e, "model.key_dim", most, &key_dim);
     if (st == RELAX_OK)
-        st = number(g, e, "meta.value_dim", most, &value_dim);
+        st = number(g, e, "model.value_dim", most, &value_dim);
     for (int64_t i = 0; i < 2 * g->layers && st == RELAX_OK; i++) {
         int64_t dims[] = { g->context, heads, i < g->layers ? key_dim : value_dim };
         rx_tensor *c;
@@ -109,11 +109,11 @@ static relax_status bind(relax_generator *g, const relax_executable *e, const re
 static relax_status make(relax_generator *g, relax_executable *e, const relax_weights *w)
 {
     const int64_t most = (int64_t)1 << 28;
-    relax_status st = number(g, e, "meta.layers", most, &g->layers);
+    relax_status st = number(g, e, "model.layers", most, &g->layers);
     if (st == RELAX_OK)
-        st = number(g, e, "meta.vocab", most, &g->vocab);
+        st = number(g, e, "model.vocab", most, &g->vocab);
     if (st == RELAX_OK)
-        st = number(g, e, "meta.context", most, &g->context);
+        st = number(g, e, "model.context", most, &g->context);
     if (st == RELAX_OK)
         st = find_functions(g, e);
     g->nargs = (int32_t)(2 + 2 * g->layers);

@@ -6,13 +6,18 @@ typedef relax_builder B;
 
 static rx_attr attr(B *b, const char *key, rx_akind kind) { return (rx_attr){ .key = rx_str(b->mod->ctx, key), .kind = kind }; }
 
+/* An absent optional operand at the end is no operand. (Not inlined: a loop variable beside setjmp alarms gcc.) */
+__attribute__((noinline)) static uint32_t given(const rx_op *op, relax_value *const *args, uint32_t n)
+{
+    while (n && !args[n - 1] && (int32_t)n > op->min_args) n--;
+    return n;
+}
+
 relax_value *api_op(relax_builder *b, rx_opcode code, relax_value *const *args, uint32_t n, const rx_attr *attrs, uint32_t nattrs)
 {
     if (!api_builder(b)) return NULL;
     const rx_op *op = rx_op_get(b->mod->ctx, code);
-    uint32_t present = 0;              /* an absent optional operand at the end is no operand */
-    for (uint32_t i = 0; i < n; i++)
-        if (args[i] || (int32_t)i < op->min_args) present = i + 1;
+    const uint32_t present = given(op, args, n);
     if (!api_operands(b, args, present, op->name)) return NULL;
     API_TRY(b->mod->ctx) {
         V *v = rx_emit_op(&b->gb, op, (V **)args, present, attrs, nattrs);
