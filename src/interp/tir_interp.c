@@ -53,6 +53,8 @@ static void set_sym(machine *m, rx_ex sym, val v)
 static int64_t wrap(relax_dtype t, int64_t v)
 {
     int64_t raw = 0;
+    if (t == RELAX_I64)
+        return v;
     rx_store_i64(t, &raw, v);
     return rx_load_i64(t, &raw);
 }

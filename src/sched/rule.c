@@ -165,10 +165,14 @@ static void block_range(plan *c, const rx_stmt *loop, rx_ex extent, rx_ex b, int
 
 /* --- vectors along a loop --- */
 
-static int64_t lanes_of(const plan *c, const rx_moves *m)
+/* elements of the widest dtype that a vector holds; fewer when the range is known to be shorter */
+static int64_t lanes_of(const plan *c, const rx_moves *m, rx_ex extent)
 {
     int64_t n = (int64_t)c->bits / 8 / (int64_t)RX_MAX(m->bytes, 1);
-    return RX_MIN(RX_MAX(n, 2), 64);
+    n = RX_MIN(RX_MAX(n, 2), 64);
+    while (n > 4 && short_range(extent, n))
+        n /= 2;
+    return n;
 }
 
 static bool worth_lanes(const rx_moves *m)
@@ -212,7 +216,7 @@ static rx_stmt *elementwise(plan *c, const chain *ch, bool top)
     rx_ex v = last->u.loop.var, extent = last->u.loop.extent;
     rx_moves m;
     rx_moves_of(c->t, ch->body, v, &m);
-    int64_t lanes = lanes_of(c, &m);
+    int64_t lanes = lanes_of(c, &m, extent);
     bool free = rx_loop_independent(c->t, c->facts, last) && !((last->u.loop.start->flags | extent->flags) & RX_EX_DATA);
     bool vectors = free && m.plain && worth_lanes(&m) && !short_range(extent, lanes);
     extent = free ? rx_nonneg_extent(c->t, c->facts, extent) : extent;
@@ -251,7 +255,7 @@ static rx_stmt *reduce_loop(plan *c, rx_stmt *loop, int64_t unroll)
     }
     rx_ex extent = rx_nonneg_extent(t, c->facts, loop->u.loop.extent);
     rx_stmt *flat = rx_for(t, loop->u.loop.var, loop->u.loop.start, extent, RX_SERIAL, true, loop->u.loop.init, loop->u.loop.body);
-    rx_stmt *r = rx_rfactor(t, flat, lanes_of(c, &m), unroll, !c->exact);
+    rx_stmt *r = rx_rfactor(t, flat, lanes_of(c, &m, extent), unroll, !c->exact);
     if (!r)
         return loop;
     c->info->vector++;
@@ -414,7 +418,7 @@ static bool plan_tile(plan *c, const chain *ch, tile *x, int64_t *block)
     rx_moves_of(c->t, body, col->u.loop.var, &m);
     if (!m.plain || m.spatial || depends(c, ch, ch->n - 1) || !rx_loop_independent(c->t, c->facts, col))
         return false;
-    int64_t lanes = lanes_of(c, &m);
+    int64_t lanes = lanes_of(c, &m, col->u.loop.extent);
     bool rows = ch->n > 1 && !depends(c, ch, ch->n - 2) && reuses(c, body, ch->loop[ch->n - 2]->u.loop.var) &&
                 rx_loop_independent(c->t, c->facts, ch->loop[ch->n - 2]);
     *x = (tile){.c = c, .row = rows ? ch->loop[ch->n - 2] : NULL, .col = col, .body = body};
