@@ -30,7 +30,7 @@ static bool solve(vm_emit *e, rx_ex dim, int32_t slot, const char *text)
     rx_sym_of(found)->lo = 0;
     if (!rx_solve(e->ctx, dim, found, sym, &value, &cond)) return false;
     vm_know(e, found, slot);
-    vm_check(e, cond, RXE_ARG_DIM, text);
+    if (cond) vm_check(e, cond, RXE_ARG_DIM, text);
     vm_know(e, sym, vm_ref(e, value));
     vm_flush(e);
     return true;
