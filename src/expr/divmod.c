@@ -274,8 +274,9 @@ rx_ex rx_index_trunc(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b)
     if (rx_is_value(b, 0) || a->size > RX_DIVMOD_TERMS || b->size > RX_DIVMOD_TERMS) return rx_node2(ctx, op, 0, RELAX_I64, a, b);
     rational r = reduce(ctx, a, b, false);
     if (rx_is_value(r.num, 0)) return div ? r.whole : r.num;
-    rx_ex e = rx_node2(ctx, op, 0, RELAX_I64, r.num, r.den);
-    if (r.den->op == RX_EX_INT && (r.den->u.i == 1 || r.den->u.i == -1)) e = rx_index_trunc(ctx, op, r.num, r.den);
+    bool same = r.num == a && r.den == b;
+    rx_ex e = same ? rx_node2(ctx, op, 0, RELAX_I64, a, b) : rx_fold_binary(ctx, op, r.num, r.den);
+    if (!e) e = rx_index_trunc(ctx, op, r.num, r.den);
     if (div) return e;
     e = rx_index_mul(ctx, e, rx_int(ctx, r.coef));
     return r.common ? rx_index_mul(ctx, e, r.common) : e;

@@ -135,7 +135,7 @@ uint32_t rx_rule_count(void);
 const char *const *rx_rule_text(uint32_t i);   /* lhs, rhs, cond */
 bool rx_rule_is_const(char c);                 /* kinds of the names in rules */
 bool rx_rule_is_bool(char c);
-bool rx_rule_fires(relax_context *ctx, uint32_t i, rx_ex e);
+bool rx_rule_fires(relax_context *ctx, uint32_t i, const rx_facts *f, rx_ex e);      /* for tests */
 
 /* temporary memory of the innermost frame, freed with it */
 static inline rx_arena *rx_temp(relax_context *ctx) { return rx_scratch(&ctx->heap); }

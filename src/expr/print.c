@@ -43,8 +43,11 @@ static void sum_terms(rx_ex e, rx_arena *a, rx_exvec *pos, rx_exvec *neg)
 
 static void put_int(printer *p, int64_t v) { if (p->b) rx_put_i64(p->b, v); }
 
-/* |coef| * key, or the constant's absolute value */
-static void magnitude(printer *p, rx_ex e)
+static void factors(printer *p, rx_ex key, int prec);
+
+/* |coef| * key, or the constant's absolute value. After a sign (minus) the first factor may not be a bare quotient, because the
+ * sign binds tighter: -(n//2), but n - n//2. */
+static void magnitude(printer *p, rx_ex e, bool minus)
 {
     rx_term t = rx_term_of(e);
     if (e->op == RX_EX_INT) {
@@ -52,7 +55,8 @@ static void magnitude(printer *p, rx_ex e)
         else put(p, "9223372036854775808");
         return;
     }
-    print(p, t.key, P_MUL, false);
+    if (rx_is_sum(t.key)) print(p, t.key, P_UNARY, false);
+    else factors(p, t.key, minus ? P_UNARY : P_MUL);
     if (t.coef == 1 || t.coef == -1) return;
     put(p, "*");
     if (t.coef == INT64_MIN) put(p, "9223372036854775808");
@@ -67,27 +71,32 @@ static void sum(printer *p, rx_ex e)
     rx_ex k = pos.n > 1 && pos.at[pos.n - 1]->op == RX_EX_INT && !last_const ? pos.at[--pos.n] : NULL;
     for (uint32_t i = 0; i < pos.n; i++, first = false) {
         if (!first) put(p, " + ");
-        magnitude(p, pos.at[i]);
+        magnitude(p, pos.at[i], false);
     }
     for (uint32_t i = 0; i < neg.n; i++, first = false) {
         put(p, first ? "-" : " - ");
-        magnitude(p, neg.at[i]);
+        magnitude(p, neg.at[i], first);
     }
-    if (k) put(p, " + "), magnitude(p, k);
+    if (k) put(p, " + "), magnitude(p, k, false);
 }
 
-/* factors joined by "*"; the first may be a quotient without parentheses */
-static void product(printer *p, rx_ex e)
+/* factors joined by "*"; the first may be a quotient without parentheses if prec allows */
+static void factors(printer *p, rx_ex key, int prec)
 {
     rx_ex f[RX_EXPR_AC + 1];
-    rx_term t = rx_term_of(e);
-    if (t.coef < 0) put(p, "-");
-    if (t.coef != 1) { magnitude(p, e); return; }
-    uint32_t n = rx_factors(t.key, f, RX_EXPR_AC + 1);
+    uint32_t n = rx_factors(key, f, RX_EXPR_AC + 1);
     for (uint32_t i = 0; i < n; i++) {
         if (i) put(p, "*");
-        print(p, f[i], i ? P_MUL + 1 : P_MUL, false);
+        print(p, f[i], i ? P_MUL + 1 : prec, false);
     }
+}
+
+static void product(printer *p, rx_ex e)
+{
+    rx_term t = rx_term_of(e);
+    if (t.coef < 0) put(p, "-");
+    if (t.coef != 1) magnitude(p, e, t.coef < 0);
+    else factors(p, e, P_MUL);
 }
 
 static void chain(printer *p, rx_ex e, rx_eop op, bool first)

@@ -594,7 +594,7 @@ static bool search(rx_query *q, st *s, int depth)
 rx_query *rx_query_new(relax_context *ctx, rx_arena *a, const rx_facts *f, int64_t budget)
 {
     rx_query *q = RX_NEW(a, rx_query);
-    *q = (rx_query){.ctx = ctx, .a = a, .f = f, .budget = budget, .reserve = 10 * budget};
+    *q = (rx_query){.ctx = ctx, .a = a, .f = f, .budget = budget, .reserve = 2 * budget};
     rx_map_init(&q->ids, a);
     return q;
 }
@@ -625,15 +625,20 @@ bool rx_refute(rx_query *q, rx_ex cond)
     rx_push(q->a, &conj, cond);
     for (const rx_facts *f = q->f; f; f = f->parent)
         for (uint32_t i = f->conds.n; i-- > 0 && conj.n < 64;) rx_push(q->a, &conj, f->conds.at[i]);
-    q->budget += q->budget < 0 ? q->reserve : 0;
+    q->budget = q->reserve;
     return rx_refute_cases(q, &conj, 0);
 }
 
+/* with variables of its own: what earlier cases defined would only be in the way */
 bool rx_refute_all(rx_query *q, const rx_exvec *conj)
 {
+    rx_query *in = rx_query_new(q->ctx, q->a, q->f, q->budget);
     st s = {0};
-    for (uint32_t i = 0; i < conj->n; i++) assume(q, &s, conj->at[i]);
-    return search(q, &s, 0);
+    in->partial = q->partial;
+    for (uint32_t i = 0; i < conj->n; i++) assume(in, &s, conj->at[i]);
+    bool r = search(in, &s, 0);
+    q->budget = in->budget;
+    return r;
 }
 
 const rx_facts *rx_query_facts(const rx_query *q) { return q->f; }

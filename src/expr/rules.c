@@ -293,10 +293,10 @@ rx_ex rx_apply_rules(relax_context *ctx, const rx_facts *f, rx_ex e, int *proofs
     return e;
 }
 
-bool rx_rule_fires(relax_context *ctx, uint32_t i, rx_ex e)
+bool rx_rule_fires(relax_context *ctx, uint32_t i, const rx_facts *f, rx_ex e)
 {
     int proofs = 8;
     struct rx_rules *s = rules(ctx);
-    rx_ex r = apply(ctx, s, &s->r[i], NULL, e, &proofs);
-    return r != NULL;
+    rx_ex r = s->r[i].lhs->op == e->op ? apply(ctx, s, &s->r[i], f, e, &proofs) : NULL;
+    return r && r != e;
 }
