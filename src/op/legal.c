@@ -152,22 +152,20 @@ static relax_buffer **params(rx_legal *l, uint32_t *np)
 }
 
 /* What holds in every caller: the obligations of the operator's deduction, and extents that are not negative. */
-static void add_facts(legal_run *r, rx_prim *p)
+static void add_facts(legal_run *r, rx_tb *tb, rx_prim *p)
 {
     relax_function f = { .mod = r->m, .name = r->op->name };
     rx_exvec checks = { 0 };
     rx_call c = { .ctx = r->ctx, .f = &f, .op = r->op, .types = r->in, .n = r->n, .attrs = r->attrs, .checks = &checks, .a = r->a };
     rx_op_deduce(&c);
-    p->facts = rx_facts_new(r->ctx, &r->m->arena, NULL);
-    for (uint32_t i = 0; i < checks.n; i++)
-        rx_facts_add(p->facts, checks.at[i]);
     for (uint32_t i = 0; i < p->nparams; i++)
         for (uint32_t k = 0; k < p->params[i]->ndim; k++) {
             rx_ex d = p->params[i]->shape[k];
             int64_t v;
             if (!rx_is_int(d, &v) && !rx_sym_of(d))
-                rx_facts_add(p->facts, rx_le(r->ctx, rx_int(r->ctx, 0), d));
+                rx_push(r->a, &checks, rx_le(r->ctx, rx_int(r->ctx, 0), d));
         }
+    rx_prim_where(tb, p, checks.at, checks.n);
 }
 
 static relax_function *make(legal_run *r, rx_ex *syms, uint32_t nsyms)
@@ -180,7 +178,7 @@ static relax_function *make(legal_run *r, rx_ex *syms, uint32_t nsyms)
     const char *name = rx_strf(r->ctx, "%s*", r->op->name);
     rx_prim *prim = rx_prim_new(&l.tb, name, p, np, ps, nsyms, body);
     prim->origin = r->op->name;
-    add_facts(r, prim);
+    add_facts(r, &l.tb, prim);
     relax_function *f = rx_function_new_prim(r->m, name, prim);
     f->is_private = true;
     return f;
