@@ -142,7 +142,7 @@ static void call_kernel(vm_emit *e, relax_value *v)
     rx_ty *types = RX_NEWN(e->a, rx_ty, v->nargs + 1);
     for (uint32_t i = 0; i < v->nargs; i++) types[i] = v->args[i]->type;
     rx_prim_symbols(e->ctx, e->a, p, &names);
-    rx_bind_prim(e->f, p, types, v->nargs, NULL, v->syms, v->nsyms, &values, &checks);
+    rx_bind_prim(e->f, p, types, v->nargs, rx_ty_tuple(e->ctx, NULL, 0), v->syms, v->nsyms, &values, &checks);
     int32_t *regs = arg_regs(e, v, 0), *refs = RX_NEWN(e->a, int32_t, values.n + 1);
     for (uint32_t i = 0; i < values.n; i++) refs[i] = vm_ref(e, values.at[i]);
     int32_t work = work_ref(e, p, &names, &values), k = kernel_number(e, v->u.callee, values.n);
