@@ -561,7 +561,7 @@ RELAX_API uint32_t relax_weights_count(const relax_weights *w);
 /* dims as stored for the compiler: block-quantised tensors are u8 (…, row bytes); type: "q4_k", "f32", … */
 RELAX_API relax_status relax_weights_get(const relax_weights *w, uint32_t i, const char **name, const char **type, DLTensor *t);
 RELAX_API size_t relax_weights_text(const relax_weights *w, char *out, size_t size);           /* metadata and tensors, for people */
-RELAX_API relax_status relax_weights_meta(const relax_weights *w, const char *key, char *out, size_t size);      /* scalars and strings as text */
+RELAX_API relax_status relax_weights_meta(const relax_weights *w, const char *key, char *out, size_t size);      /* scalars and strings as text; "librelax.fingerprint": a hash of the file's header */
 RELAX_API relax_status relax_vm_bind_weights(relax_vm *vm, const relax_weights *w);            /* binds every weight that the executable names */
 typedef struct relax_model_options {
     uint32_t struct_size;

@@ -1,5 +1,6 @@
 /* model.c: from the weights of a GGUF model to its module. */
 #include "api/weights.h"
+#include "graph/graph.h"
 
 relax_module *relax_model_import(relax_context *ctx, const relax_weights *w, const relax_model_options *options)
 {
@@ -20,6 +21,11 @@ relax_module *relax_model_import(relax_context *ctx, const relax_weights *w, con
         if (!w->gguf)
             rx_fail_hint(ctx, RXE_UNSUPPORTED, &at, "convert it to GGUF", "safetensors files hold no description of a model");
         relax_module *m = rx_model_import(ctx, w->gguf, o.exact != 0, o.context);
+        rx_buf b;
+        rx_buf_init(&b, rx_scratch(&ctx->heap));
+        api_weights_fingerprint(w, &b);
+        rx_attr mark = { .key = rx_str(ctx, "meta.gguf.fingerprint"), .kind = RX_A_STR, .u.s = rx_str(ctx, b.at) };
+        rx_attrs_set(ctx, &m->arena, &rx_module_get(m, "decode")->attrs, &mark);
         API_RETURN(m);
     }
     return NULL;

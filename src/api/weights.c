@@ -181,8 +181,22 @@ static bool put_value(rx_buf *b, const rx_gguf *g, const char *key, const rx_ggu
     return false;
 }
 
+/* What the compiler reads of a file: everything before the first tensor's data, and the size. */
+void api_weights_fingerprint(const relax_weights *w, rx_buf *b)
+{
+    const uint8_t *end = w->file.at + w->file.size;
+    for (uint32_t i = 0; i < w->n; i++)
+        if (w->at[i].data && w->at[i].data < end)
+            end = w->at[i].data;
+    rx_putf(b, "%016llx", (unsigned long long)rx_hash(w->file.at, (size_t)(end - w->file.at), w->file.size));
+}
+
 static void meta_text(const relax_weights *w, const char *key, rx_buf *b)
 {
+    if (!strcmp(key, "librelax.fingerprint")) {
+        api_weights_fingerprint(w, b);
+        return;
+    }
     rx_where at = { .file = w->path };
     const rx_gguf_kv *kv = w->gguf ? rx_gguf_find(w->gguf, key) : NULL;
     for (uint32_t i = 0; w->st && i < w->st->n_meta; i++)
