@@ -161,8 +161,12 @@ LV rx_ll_cast(rx_ll *e, relax_dtype to, relax_dtype from, LV v);
 LV rx_ll_bitcast(rx_ll *e, relax_dtype to, relax_dtype from, LV v);
 bool rx_ll_signed(relax_dtype t);
 
-/* --- math.c, trig.c, pow.c: functions on f32 or f64 registers, scalar or vector, without calls and without branches
- * (except the huge arguments of sin and cos) --- */
+/* --- math.c, trig.c, pow.c, fmod.c: functions on f32 or f64 registers, scalar or vector, without calls and without branches
+ * (except for rare lanes: the huge arguments of sin and cos, the huge quotients of a float modulo) --- */
+typedef LV rx_ll_rare_fn(rx_ll *e, LV x, LV y);      /* scalar f64 code in a function of the module; may return a struct */
+/* `values` (n of them) in the lanes where `rare` is false; in the others the fields of f(x, y). Where no lane is rare, nothing is
+ * called; x_safe, y_safe are harmless arguments. The memo stays valid: the code joins again. */
+void rx_ll_rare(rx_ll *e, const char *name, rx_ll_rare_fn *f, LV rare, LV x, LV y, double x_safe, double y_safe, LV *values, uint32_t n);
 LV rx_ll_const_like(rx_ll *e, LV like, double v);    /* float constant of like's type */
 LV rx_ll_int_like(rx_ll *e, LT scalar, LV like, int64_t v);
 LV rx_ll_fn1(rx_ll *e, const char *name, LV x);      /* a generic LLVM intrinsic that every target of ours lowers without a call */
@@ -171,6 +175,7 @@ LV rx_ll_fma(rx_ll *e, LV a, LV b, LV c);            /* rounded once */
 LV rx_ll_mad(rx_ll *e, LV a, LV b, LV c);            /* fma where the target has it, else two roundings */
 LV rx_ll_sin_cos(rx_ll *e, LV x, bool cosine);
 LV rx_ll_pow(rx_ll *e, LV a, LV b);
+LV rx_ll_float_division(rx_ll *e, bool mod, LV a, LV b);         /* floor(a / b), or the exact remainder with b's sign */
 
 LV rx_ll_poly(rx_ll *e, LV x, const double *c, uint32_t n);     /* c[0] x^(n-1) + … + c[n-1] */
 LV rx_ll_narrow_rint(rx_ll *e, LV x);                /* nearest integer, ties to even, any target */

@@ -242,11 +242,13 @@ static LV int_arith(rx_ll *e, rx_eop op, relax_dtype t, LV a, LV b, bool nsw)
 }
 
 /* ---- floats ---- */
-/* select(a > b, a, b) is the machine's max; a NaN in b comes out of it, one in a is put back */
+/* NaN wins, and -0 < +0 */
 static LV float_extreme(rx_ll *e, bool max, LV a, LV b)
 {
-    LV r = sel(e, LLVMBuildFCmp(e->b, max ? LLVMRealOGT : LLVMRealOLT, a, b, ""), a, b);
-    return sel(e, LLVMBuildFCmp(e->b, LLVMRealUNO, a, a, ""), a, r);
+    LT t = LLVMTypeOf(a);
+    const char *name = max ? "llvm.maximum" : "llvm.minimum";
+    LV args[2] = {a, b}, fn = LLVMGetIntrinsicDeclaration(e->m, LLVMLookupIntrinsicID(name, strlen(name)), &t, 1);
+    return LLVMBuildCall2(e->b, LLVMGlobalGetValueType(fn), fn, args, 2, "");
 }
 
 static LV float_arith(rx_ll *e, rx_eop op, relax_dtype t, LV a, LV b)
@@ -258,11 +260,7 @@ static LV float_arith(rx_ll *e, rx_eop op, relax_dtype t, LV a, LV b)
     case RX_EX_SUB: r = LLVMBuildFSub(g, a, b, ""); break;
     case RX_EX_MUL: r = LLVMBuildFMul(g, a, b, ""); break;
     case RX_EX_DIV: r = LLVMBuildFDiv(g, a, b, ""); break;
-    case RX_EX_FLOORDIV: r = rx_ll_math(e, RX_IN_FLOOR, LLVMBuildFDiv(g, a, b, "")); break;
-    case RX_EX_FLOORMOD:
-        r = rx_ll_round(e, t, rx_ll_math(e, RX_IN_FLOOR, LLVMBuildFDiv(g, a, b, "")));
-        r = LLVMBuildFSub(g, a, LLVMBuildFMul(g, r, b, ""), "");
-        break;
+    case RX_EX_FLOORDIV: case RX_EX_FLOORMOD: r = rx_ll_float_division(e, op == RX_EX_FLOORMOD, a, b); break;
     case RX_EX_MIN: return float_extreme(e, false, a, b);
     case RX_EX_MAX: return float_extreme(e, true, a, b);
     case RX_EX_POW: r = rx_ll_pow(e, a, b); break;

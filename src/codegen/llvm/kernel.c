@@ -1,58 +1,26 @@
 /* kernel.c: a prim func to the functions of its phases, rxk_<kernel>_<phase>(const rx_kernel_args *).
  *
  * The statements at the top of the body are grouped: each PARALLEL loop is a phase of its own, split evenly over the parts; runs
- * of other statements between them are serial phases. A LET or ALLOC at the top that reaches over a PARALLEL loop is repeated in
- * the phase; that is allowed when the phase is the only one it reaches (a LET that reads no memory may reach over more).
+ * of other statements between them are serial phases (the verifier admits PARALLEL loops nowhere else; one inside another
+ * statement runs serially).
  * A phase of a kernel with checks returns at once when an earlier check has failed. */
 #include "codegen/llvm/emit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef struct wrap { const rx_stmt *s; struct wrap *up; } wrap;                /* a LET or ALLOC around an item */
-typedef struct item { const rx_stmt *s; wrap *in; } item;
-typedef struct phase { RX_LL_VEC(item) items; bool parallel, closed; } phase;
+typedef struct phase { RX_LL_VEC(const rx_stmt *) items; bool parallel; } phase;
 typedef RX_LL_VEC(phase) phases;
 
-static bool is_parallel(const rx_stmt *s) { return s->kind == RX_S_FOR && s->u.loop.how == RX_PARALLEL && !s->u.loop.init; }
-
-static bool has_parallel(const rx_stmt *s)
-{
-    switch (s->kind) {
-    case RX_S_SEQ:
-        for (uint32_t i = 0; i < s->u.seq.n; i++)
-            if (has_parallel(s->u.seq.at[i])) return true;
-        return false;
-    case RX_S_LET: return has_parallel(s->u.let.body);
-    case RX_S_ALLOC: return has_parallel(s->u.alloc.body);
-    default: return is_parallel(s);
-    }
-}
-
-static void group(rx_ll *e, phases *p, const rx_stmt *s, wrap *in)
+static void group(rx_ll *e, phases *p, const rx_stmt *s)
 {
     if (s->kind == RX_S_SEQ) {
-        for (uint32_t i = 0; i < s->u.seq.n; i++) group(e, p, s->u.seq.at[i], in);
+        for (uint32_t i = 0; i < s->u.seq.n; i++) group(e, p, s->u.seq.at[i]);
         return;
     }
-    if ((s->kind == RX_S_LET || s->kind == RX_S_ALLOC) && has_parallel(s)) {
-        wrap *w = rx_ll_mem(e, sizeof *w);
-        bool let = s->kind == RX_S_LET;
-        *w = (wrap){s, in};
-        if (p->n) p->at[p->n - 1].closed = true;
-        uint32_t before = p->n;
-        group(e, p, let ? s->u.let.body : s->u.alloc.body, w);
-        p->at[p->n - 1].closed = true;
-        if (p->n > before + 1 && !let)
-            rx_ll_fail(e, "local buffer '%s' is shared by several phases of the kernel", s->u.alloc.buf->name);
-        if (p->n > before + 1 && rx_ll_has_load(s->u.let.value, NULL))
-            rx_ll_fail(e, "'%s' reads memory and is used by several phases of the kernel", s->u.let.var->u.sym->name);
-        return;
-    }
-    bool parallel = is_parallel(s);
-    if (parallel || p->n == 0 || p->at[p->n - 1].closed)
-        rx_ll_push(e, p, ((phase){.parallel = parallel, .closed = parallel}));
-    rx_ll_push(e, &p->at[p->n - 1].items, ((item){s, in}));
+    bool parallel = s->kind == RX_S_FOR && s->u.loop.how == RX_PARALLEL && !s->u.loop.init;
+    if (parallel || p->n == 0 || p->at[p->n - 1].parallel) rx_ll_push(e, p, ((phase){.parallel = parallel}));
+    rx_ll_push(e, &p->at[p->n - 1].items, s);
 }
 
 /* ---- functions ---- */
@@ -199,29 +167,12 @@ static void parallel_loop(rx_ll *e, const rx_stmt *s)
     rx_ll_range(e, s, first, LLVMBuildNSWAdd(b, first, count, ""), nonneg);
 }
 
-static void open_wraps(rx_ll *e, const wrap *w)
-{
-    if (!w) return;
-    open_wraps(e, w->up);
-    if (w->s->kind == RX_S_LET) rx_ll_let(e, w->s->u.let.var, w->s->u.let.value);
-    else rx_ll_alloc(e, w->s->u.alloc.buf);
-}
-
 static void emit_phase(rx_ll *e, const phase *p, uint32_t number)
 {
     open_function(e, number);
-    const wrap *open = NULL;
-    uint32_t nb = e->binds.n, nbuf = e->bufs.n;
     for (uint32_t i = 0; i < p->items.n; i++) {
-        item it = p->items.at[i];
-        if (it.in != open) {
-            e->binds.n = nb;
-            e->bufs.n = nbuf;
-            open_wraps(e, it.in);
-            open = it.in;
-        }
-        if (p->parallel) parallel_loop(e, it.s);
-        else rx_ll_stmt(e, it.s);
+        if (p->parallel) parallel_loop(e, p->items.at[i]);
+        else rx_ll_stmt(e, p->items.at[i]);
     }
     LLVMBuildBr(e->b, e->leave);
 }
@@ -246,7 +197,7 @@ void rx_ll_kernel(rx_ll *e, uint32_t kernel)
         if (p->params[i]->param != (int32_t)i) rx_ll_fail(e, "parameter %u of '%s' is out of order", i, p->name);
     e->writes = rx_ll_mem(e, p->nparams + 1);
     rx_ll_walk(p->body, note_access, e);
-    group(e, &all, p->body, NULL);
+    group(e, &all, p->body);
     for (uint32_t i = 0; i < all.n; i++) emit_phase(e, &all.at[i], i);
     job->nphases[kernel] = all.n;
     job->parallel[kernel] = calloc(all.n ? all.n : 1, 1);

@@ -105,8 +105,9 @@ static LV product_mod_4(rx_ll *e, LV x, LT wide)
     return LLVMBuildShl(b, p, LLVMConstInt(wide, 64, 0), "");
 }
 
-static void reduce_body(rx_ll *e, LV x)
+static LV reduce_large(rx_ll *e, LV x, LV unused)
 {
+    (void)unused;
     LLVMBuilderRef b = e->b;
     LT wide = LLVMIntTypeInContext(e->c, 256);
     LV p = product_mod_4(e, x, wide);        /* the 192 bits stand at the top */
@@ -130,57 +131,13 @@ static void reduce_body(rx_ll *e, LV x)
     LV out[3] = {LLVMBuildSelect(b, negative, LLVMBuildFNeg(b, r, ""), r, ""),
         LLVMBuildSelect(b, negative, LLVMBuildFNeg(b, l2, ""), l2, ""),
         LLVMBuildSelect(b, negative, LLVMBuildNeg(b, q, ""), q, "")};
-    LLVMBuildAggregateRet(b, out, 3);
-}
-
-static LT reduce_type(rx_ll *e)
-{
     LT fields[3] = {e->f64, e->f64, e->i64};
-    return LLVMFunctionType(LLVMStructTypeInContext(e->c, fields, 3, 0), &e->f64, 1, 0);
-}
-
-static LV reduce_function(rx_ll *e)
-{
-    LV f = LLVMGetNamedFunction(e->m, "rx.trig.reduce");
-    if (f) return f;
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
-    f = LLVMAddFunction(e->m, "rx.trig.reduce", reduce_type(e));
-    LLVMSetLinkage(f, LLVMInternalLinkage);
-    rx_ll_attributes(e, f);
-    LLVMPositionBuilderAtEnd(e->b, LLVMAppendBasicBlockInContext(e->c, f, ""));
-    reduce_body(e, LLVMGetParam(f, 0));
-    LLVMPositionBuilderAtEnd(e->b, here);
-    return f;
+    LV all = LLVMGetPoison(LLVMStructTypeInContext(e->c, fields, 3, 0));
+    for (unsigned i = 0; i < 3; i++) all = LLVMBuildInsertValue(b, all, out[i], i, "");
+    return all;
 }
 
 static LV pick(rx_ll *e, LV c, LV a, LV b) { return LLVMBuildSelect(e->b, c, a, b, ""); }
-
-/* s with the lanes of `big` recomputed by the function; safe is an argument for the other lanes */
-static reduced recompute(rx_ll *e, LV x, LV big, reduced s)
-{
-    LLVMBuilderRef b = e->b;
-    LV f = reduce_function(e), arg = pick(e, big, x, dc(e, x, 0x1p30));
-    bool vector = LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMVectorTypeKind;
-    unsigned n = vector ? LLVMGetVectorSize(LLVMTypeOf(x)) : 1;
-    LV part[3] = {s.r, s.low, s.quadrant};
-    for (unsigned l = 0; l < n; l++) {
-        LV at = LLVMConstInt(e->i64, l, 0), one = vector ? LLVMBuildExtractElement(b, arg, at, "") : arg;
-        LV all = LLVMBuildCall2(b, reduce_type(e), f, &one, 1, "");
-        for (unsigned k = 0; k < 3; k++) {
-            LV v = LLVMBuildExtractValue(b, all, k, "");
-            part[k] = vector ? LLVMBuildInsertElement(b, part[k], v, at, "") : v;
-        }
-    }
-    return (reduced){pick(e, big, part[0], s.r), pick(e, big, part[1], s.low), pick(e, big, part[2], s.quadrant)};
-}
-
-static LV merge(rx_ll *e, LV a, LLVMBasicBlockRef from_a, LV b, LLVMBasicBlockRef from_b)
-{
-    LV phi = LLVMBuildPhi(e->b, LLVMTypeOf(a), ""), values[2] = {a, b};
-    LLVMBasicBlockRef blocks[2] = {from_a, from_b};
-    LLVMAddIncoming(phi, values, blocks, 2);
-    return phi;
-}
 
 static reduced reduce(rx_ll *e, LV x)
 {
@@ -189,17 +146,9 @@ static reduced reduce(rx_ll *e, LV x)
     LV a = rx_ll_fn1(e, "llvm.fabs", x);
     LV finite = LLVMBuildFCmp(b, LLVMRealOLT, a, dc(e, x, __builtin_inf()), "");
     LV big = LLVMBuildAnd(b, finite, LLVMBuildFCmp(b, LLVMRealOGT, a, dc(e, x, LIMIT), ""), "");
-    LV some = LLVMGetTypeKind(LLVMTypeOf(big)) == LLVMVectorTypeKind ? rx_ll_any(e, big) : big;
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(b), slow = LLVMAppendBasicBlockInContext(e->c, e->fn, "slow");
-    LLVMBasicBlockRef join = LLVMAppendBasicBlockInContext(e->c, e->fn, "join");
-    LLVMBuildCondBr(b, some, slow, join);
-    LLVMPositionBuilderAtEnd(b, slow);
-    reduced t = recompute(e, x, big, s);
-    LLVMBuildBr(b, join);
-    LLVMPositionBuilderAtEnd(b, join);
-    reduced out = {merge(e, s.r, here, t.r, slow), merge(e, s.low, here, t.low, slow),
-        merge(e, s.quadrant, here, t.quadrant, slow)};
-    return out;
+    LV values[3] = {s.r, s.low, s.quadrant};
+    rx_ll_rare(e, "rx.trig.reduce", reduce_large, big, x, x, 0x1p30, 0x1p30, values, 3);
+    return (reduced){values[0], values[1], values[2]};
 }
 
 /* ---- kernels on [-pi/4, pi/4] ---- */
