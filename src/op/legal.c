@@ -135,7 +135,7 @@ static relax_buffer *param(rx_legal *l, const char *letter, uint32_t i, rx_ty t)
     return rx_buffer(&l->tb, rx_strf(l->ctx, "%s%u", letter, i), t->dtype, RX_MEM_GLOBAL, t->dims, (uint32_t)t->ndim);
 }
 
-/* parameter buffers: the tensors among the arguments, then the results */
+/* parameter buffers: the tensors among the arguments, then the results; a result in place is the first argument's buffer */
 static relax_buffer **params(rx_legal *l, uint32_t *np)
 {
     uint32_t nout = l->out->kind == RX_TY_TUPLE ? l->out->nelems : 1;
@@ -146,7 +146,10 @@ static relax_buffer **params(rx_legal *l, uint32_t *np)
     for (uint32_t i = 0; i < l->n; i++)
         if (l->in[i] && l->in[i]->kind == RX_TY_TENSOR)
             p[(*np)++] = l->x[i] = param(l, "X", i, l->in[i]);
-    for (uint32_t i = 0; i < nout; i++)
+    bool inplace = l->op->flags & RX_OPF_INPLACE;
+    if (inplace)
+        l->y[0] = l->x[0];
+    for (uint32_t i = inplace; i < nout; i++)
         p[(*np)++] = l->y[i] = param(l, "Y", i, l->out->kind == RX_TY_TUPLE ? l->out->elems[i] : l->out);
     return p;
 }
