@@ -6,7 +6,7 @@
  *   decode                the same with n = 1
  *   embed(tokens (1, n) i32; weights) -> (n, width) f32: hidden states after the last norm, without a cache
  * Parameters after the attribute num_inputs are weights, called as in the file: bytes (rows, row bytes) u8 for block formats, else
- * tensors. No weight is read here. What a host must know to run them stands in string attributes "meta.…" of decode.
+ * tensors. No weight is read here. What a host must know to run them stands in string attributes "meta.model.…" of decode.
  *
  * One layer: x += norm?(attention(norm(x))); x += norm?(feed_forward(norm(x))), side by side in parallel models. The residual x is f32
  * always: Gemma's exceeds the range of f16.
@@ -443,18 +443,18 @@ static void metadata(maker *b)
 {
     const rx_hparams *h = b->h;
     rx_view name = rx_gguf_get_str(b->g, "general.name");
-    meta_str(b, "meta.architecture", (rx_view){ h->arch->name, strlen(h->arch->name) });
+    meta_str(b, "meta.model.architecture", (rx_view){ h->arch->name, strlen(h->arch->name) });
     if (name.n && name.n <= 256 && rx_utf8_valid(name.at, name.n) == name.n)
-        meta_str(b, "meta.name", name);
-    meta_int(b, "meta.vocab", h->vocab);
-    meta_int(b, "meta.width", h->width);
-    meta_int(b, "meta.context", h->context);
-    meta_int(b, "meta.layers", h->layers);
-    meta_int(b, "meta.kv_heads", h->kv_heads);
-    meta_int(b, "meta.key_dim", h->key_dim);
-    meta_int(b, "meta.value_dim", h->value_dim);
+        meta_str(b, "meta.model.name", name);
+    meta_int(b, "meta.model.vocab", h->vocab);
+    meta_int(b, "meta.model.width", h->width);
+    meta_int(b, "meta.model.context", h->context);
+    meta_int(b, "meta.model.layers", h->layers);
+    meta_int(b, "meta.model.kv_heads", h->kv_heads);
+    meta_int(b, "meta.model.key_dim", h->key_dim);
+    meta_int(b, "meta.model.value_dim", h->value_dim);
     const char *dt = rx_dtypes[h->exact ? RELAX_F32 : RELAX_F16].name;
-    meta_str(b, "meta.cache_dtype", (rx_view){ dt, strlen(dt) });
+    meta_str(b, "meta.model.cache_dtype", (rx_view){ dt, strlen(dt) });
 }
 
 relax_module *rx_model_import(relax_context *ctx, const rx_gguf *g, bool exact, int64_t context)
