@@ -195,7 +195,7 @@ static double float_call(rx_intrin f, relax_dtype t, const double *x)
     case RX_IN_ABS: return fabs(x[0]);
     case RX_IN_FLOOR: return floor(x[0]);
     case RX_IN_CEIL: return ceil(x[0]);
-    case RX_IN_ROUND: return x[0] - remainder(x[0], 1.0);
+    case RX_IN_ROUND: return fabs(x[0]) < 0x1p52 ? copysign(x[0] - remainder(x[0], 1.0), x[0]) : x[0];
     case RX_IN_TRUNC: return trunc(x[0]);
     case RX_IN_FMA: return t == RELAX_F64 ? fma(x[0], x[1], x[2]) : (double)fmaf((float)x[0], (float)x[1], (float)x[2]);
     default: return 0;
