@@ -73,11 +73,16 @@ static void put_quoted(rx_buf *b, const char *s)
 static void put_shape_ins(const printer *o, int32_t i)
 {
     const rx_pkg_shape *s = &o->p->shape[i];
-    put_ref(o, s->dst);
-    rx_putf(o->b, " = %s%s", rx_sh_text[s->op], *rx_sh_text[s->op] ? " " : "");
+    const char *text = rx_sh_text[s->op];
+    bool infix = rx_sh_arity[s->op] == 2 && s->op != RX_SH_MIN && s->op != RX_SH_MAX;
     const int32_t operand[3] = {s->a, s->b, s->c};
+    put_ref(o, s->dst);
+    rx_puts(o->b, " = ");
+    if (!infix && *text)
+        rx_putf(o->b, "%s ", text);
     for (int k = 0; k < rx_sh_arity[s->op]; k++) {
-        rx_puts(o->b, k ? " " : "");
+        if (k)
+            rx_putf(o->b, infix ? " %s " : "%.0s ", text);
         put_ref(o, operand[k]);
     }
 }
@@ -146,7 +151,7 @@ static void put_facts(const printer *o)
         const char *name = rx_pkg_str(o->p, s->name);
         if (s->lo > 0 || s->hi < INT64_MAX) {
             rx_puts(o->b, first ? " where " : ", ");
-            if (s->lo != INT64_MIN)
+            if (s->lo != INT64_MIN && s->lo != 0)
                 rx_putf(o->b, "%lld <= ", (long long)s->lo);
             rx_puts(o->b, name);
             if (s->hi != INT64_MAX)

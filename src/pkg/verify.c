@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { STEPS_PER_BYTE = 512, FREE_STEPS = 1 << 20, MAX_TYPE = 1 << 16, DEPTH_SHIFT = 24, MAX_SLOTS = 1 << 20, MAX_OUTS = 1 << 16 };
+enum { STEPS_PER_BYTE = 256, FREE_STEPS = 1 << 26, MAX_TYPE = 1 << 16, DEPTH_SHIFT = 24, MAX_SLOTS = 1 << 20, MAX_OUTS = 1 << 16 };
 
 relax_status rx_verify_bad(rx_verifier *v, const char *fmt, ...)
 {

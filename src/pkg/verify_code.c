@@ -81,7 +81,7 @@ static void state_join(const flow *w, state *to, const state *from)
 /* the state now also arrives at target */
 static relax_status jump(flow *w, int32_t target)
 {
-    if (!rx_verify_pay(w->v, w->f->nregs + w->f->nslots))
+    if (!rx_verify_pay(w->v, 2 * (int64_t)(w->f->nregs + w->f->nslots)))
         return rx_verify_over_budget(w->v);
     state **p = &w->pending;
     for (; *p && (*p)->target < target; p = &(*p)->next)
@@ -112,7 +112,7 @@ static relax_status arrive(flow *w, int32_t pc, state *spare)
         return w->now ? RELAX_OK : rx_verify_bad(w->v, "code that no path reaches");
     if (s->target < pc)
         return rx_verify_bad(w->v, "a jump to the middle of an instruction");
-    if (!rx_verify_pay(w->v, w->f->nregs + w->f->nslots))
+    if (!rx_verify_pay(w->v, 2 * (int64_t)(w->f->nregs + w->f->nslots)))
         return rx_verify_over_budget(w->v);
     if (w->now)
         state_join(w, w->now, s);
@@ -255,7 +255,7 @@ static relax_status get(flow *w, const int32_t *x)
 
 static relax_status match(flow *w, const int32_t *x)
 {
-    if (!rx_verify_pay(w->v, w->v->cost[x[1]] & 0xFFFFFF))
+    if (!rx_verify_pay(w->v, 8 * (int64_t)(w->v->cost[x[1]] & 0xFFFFFF)))
         return rx_verify_over_budget(w->v);
     if (!pattern_ok(w, x[1]))
         return rx_verify_bad(w->v, "MATCH reads an undefined slot or writes one twice");
