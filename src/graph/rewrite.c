@@ -133,7 +133,7 @@ rx_effect rx_v_effect(const relax_value *v)
     case RX_V_STR:
         return (rx_effect){false, false, -1};
     case RX_V_OP:
-        if (v->u.op->flags & RX_OPF_VIEW)
+        if (v->u.op->flags & (RX_OPF_VIEW | RX_OPF_INPLACE))
             return (rx_effect){false, false, 0};
         return (rx_effect){false, true, -1};
     case RX_V_CALL:

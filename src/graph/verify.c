@@ -383,8 +383,7 @@ static void roots(overwritten *o, const relax_value *v)
     if (rx_map_has(&o->names, RX_KEY(v)))
         return;
     rx_map_put(&o->names, RX_KEY(v), (void *)v);
-    rx_effect e = rx_v_effect(v);
-    bool view = v->kind == RX_V_MATCH_CAST || v->kind == RX_V_VIEW || (v->kind == RX_V_OP && e.alias == 0);
+    bool view = v->kind == RX_V_MATCH_CAST || v->kind == RX_V_VIEW || (v->kind == RX_V_OP && v->u.op->flags & RX_OPF_VIEW);
     if (view && v->nargs && v->args[0])
         roots(o, v->args[0]);
 }
@@ -429,17 +428,20 @@ static void late_uses(void *arg, relax_value *v)
 static void check_inplace(void *arg, relax_value *v)
 {
     verifier *c = arg;
-    if (v->kind != RX_V_CALL_TIR_INPLACE)
+    static const int32_t first = 0;
+    bool op = v->kind == RX_V_OP && v->u.op->flags & RX_OPF_INPLACE;
+    if (!op && v->kind != RX_V_CALL_TIR_INPLACE)
         return;
+    const int32_t *inplace = op ? &first : v->inplace;
     overwritten o = {.c = c, .call = v, .at = (uint32_t)(uintptr_t)rx_map_get(&c->order, RX_KEY(v))};
     rx_map_init(&o.names, c->a);
-    for (uint32_t i = 0; i < v->ninplace; i++) {
-        int32_t k = v->inplace[i];
-        if (k < 0 || (uint32_t)k >= v->nargs)
+    for (uint32_t i = 0; i < (op ? 1 : v->ninplace); i++) {
+        int32_t k = inplace[i];
+        if (k < 0 || (uint32_t)k >= v->nargs || !v->args[k])
             continue;
         roots(&o, v->args[k]);
         for (uint32_t j = 0; j < v->nargs; j++)
-            if (j != (uint32_t)k && rx_map_has(&o.names, RX_KEY(v->args[j])))
+            if (j != (uint32_t)k && v->args[j] && rx_map_has(&o.names, RX_KEY(v->args[j])))
                 broken(c, v, "G13: what is overwritten is also another argument");
     }
     for (uint32_t i = 0; i < o.names.n; i++)

@@ -34,13 +34,12 @@ void rx_ival_print(rx_buf *b, const rx_ival *v);                                
 
 /* --- run.c: graph functions --- */
 typedef struct rx_interp rx_interp;
-/* Functions of the host. packed: call_packed; lib: a destination-passing library function that writes out[]. NULL result / false: no such
- * function. "rx." functions are the interpreter's own. */
+/* Functions of the host. packed: call_packed. lib: a destination-passing library function; at: inputs, then the outputs that it writes.
+ * NULL result / false: no such function. "rx." functions are the interpreter's own. */
 typedef struct rx_interp_host {
     void *user;
     rx_ival *(*packed)(void *user, rx_interp *in, const char *name, rx_ival *const *args, uint32_t n);
-    bool (*lib)(void *user, rx_interp *in, const char *name, rx_ival *const *args, uint32_t n, rx_ival *const *out, uint32_t nout,
-                const int64_t *syms, uint32_t nsyms);
+    bool (*lib)(void *user, rx_interp *in, const char *name, rx_ival *const *at, uint32_t n, const int64_t *syms, uint32_t nsyms);
 } rx_interp_host;
 struct rx_interp {
     relax_context *ctx;
