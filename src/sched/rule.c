@@ -3,8 +3,8 @@
  * A top-level nest is a chain of spatial loops v1 … vm around a body. Three kinds:
  *  - element-wise (no loops in the body): the last loop runs in vectors with a scalar tail, when that pays;
  *  - reduction (the body holds reduce loops only), two forms:
- *      lanes along vm (C[i, j] += A[i, k] * B[k, j]: bit-preserving but for fma): tiles of 2 vectors, of 1, scalars;
- *      lanes along the reduction (… * B[j, k], row sums): partial accumulators, tiles of 4 columns;
+ *      lanes along vm (C[i, j] += A[i, k] * B[k, j]: bit-preserving but for fma): tiles of several vectors, of one, scalars;
+ *      lanes along the reduction (… * B[j, k], row sums): partial accumulators for several columns;
  *    both in tiles of several rows when a load of the body does not depend on the row;
  *  - other: the loops inside are treated each on its own.
  * Outer loops that are independent run in parallel, fused into one loop over their product, together with blocks of the last
@@ -21,7 +21,7 @@ typedef struct plan {
     rx_tb *t;
     const rx_facts *facts;
     bool exact, fma;
-    uint32_t bits, rows;               /* vector width; rows of a tile with lanes along the reduction */
+    uint32_t bits, wide;               /* vector width; vectors of a row of a tile: 2 with 16 registers, 4 with 32 */
     rx_sched_info *info;
 } plan;
 
@@ -303,8 +303,8 @@ typedef struct tile {
     plan *c;
     const rx_stmt *row, *col;          /* row NULL: none */
     rx_ex row_start, row_extent;
-    step rows[3], cols[3];             /* widest first, the last is {1, 1} */
-    uint32_t nrows, ncols;
+    step rows[3], cols[3][3];          /* widest first, the last is {1, 1}; columns for each kind of rows */
+    uint32_t nrows, ncols[3];
     rx_stmt *body;
 } tile;
 
@@ -354,7 +354,7 @@ static rx_stmt *tile_body(tile *x, uint32_t row, uint32_t i, rx_ex row_base, rx_
 {
     (void)start;
     (void)extent;
-    rx_stmt *s = jam_step(x, rx_stmt_copy(x->c->t, x->body, NULL, NULL), x->col, x->cols[i], base);
+    rx_stmt *s = jam_step(x, rx_stmt_copy(x->c->t, x->body, NULL, NULL), x->col, x->cols[row][i], base);
     return x->row && s ? jam_step(x, s, x->row, x->rows[row], row_base) : s;
 }
 
@@ -362,14 +362,14 @@ static rx_stmt *row_body(tile *x, uint32_t row, uint32_t i, rx_ex row_base, rx_e
 {
     (void)row;
     (void)row_base;
-    return in_steps(x, x->col, x->cols, x->ncols, start, extent, tile_body, i, base, NULL, NULL);
+    return in_steps(x, x->col, x->cols[i], x->ncols[i], start, extent, tile_body, i, base, NULL, NULL);
 }
 
 /* the rows and the given range of columns in tiles */
 static rx_stmt *in_tiles(tile *x, rx_ex start, rx_ex extent)
 {
     if (!x->row)
-        return in_steps(x, x->col, x->cols, x->ncols, start, extent, tile_body, 0, NULL, NULL, NULL);
+        return in_steps(x, x->col, x->cols[0], x->ncols[0], start, extent, tile_body, 0, NULL, NULL, NULL);
     return in_steps(x, x->row, x->rows, x->nrows, x->row_start, x->row_extent, row_body, 0, NULL, start, extent);
 }
 
@@ -409,6 +409,30 @@ static bool reuses(plan *c, rx_stmt *body, rx_ex v)
     return q.hit;
 }
 
+static void add_cols(tile *x, uint32_t row, int64_t unroll, int64_t lanes)
+{
+    x->cols[row][x->ncols[row]++] = (step){unroll, lanes};
+}
+
+/* Rows in sixes, pairs, one by one. Six rows of `wide` vectors leave registers for the operands; a single row has more vectors at
+ * work to wait for memory less. */
+static void plan_steps(plan *c, tile *x, bool along, bool cols, int64_t lanes)
+{
+    static const int64_t rows[3] = {6, 2, 1};
+    uint32_t first = x->row ? 0 : 2;
+    for (uint32_t i = first; i < 3; i++) {
+        uint32_t r = x->nrows++;
+        x->rows[r] = (step){rows[i], 1};
+        if (along) {
+            add_cols(x, r, rows[i] == 1 ? 8 : c->wide, lanes);
+            add_cols(x, r, 1, lanes);
+        } else if (cols) {
+            add_cols(x, r, rows[i] == 1 ? 4 : c->wide, 1);
+        }
+        add_cols(x, r, 1, 1);
+    }
+}
+
 /* Fills x for the chain; false: no tiles here. *block: columns of one parallel iteration. */
 static bool plan_tile(plan *c, const chain *ch, tile *x, int64_t *block)
 {
@@ -421,28 +445,21 @@ static bool plan_tile(plan *c, const chain *ch, tile *x, int64_t *block)
     int64_t lanes = lanes_of(c, &m, col->u.loop.extent);
     bool rows = ch->n > 1 && !depends(c, ch, ch->n - 2) && reuses(c, body, ch->loop[ch->n - 2]->u.loop.var) &&
                 rx_loop_independent(c->t, c->facts, ch->loop[ch->n - 2]);
-    *x = (tile){.c = c, .row = rows ? ch->loop[ch->n - 2] : NULL, .col = col, .body = body};
     bool along = m.unit && !m.other && !m.store_other && !m.store_uniform && !short_range(col->u.loop.extent, lanes);
+    bool cols = !along && reuses(c, body, col->u.loop.var);
+    *x = (tile){.c = c, .row = rows ? ch->loop[ch->n - 2] : NULL, .col = col, .body = body};
     if (along) {
-        x->cols[x->ncols++] = (step){2, lanes};
-        x->cols[x->ncols++] = (step){1, lanes};
-        *block = block_length(col->u.loop.extent, 2 * lanes, RX_MAX(64, 2 * lanes));
+        *block = block_length(col->u.loop.extent, 8 * lanes, 8 * lanes);
     } else {
-        bool cols = reuses(c, body, col->u.loop.var);
         uint32_t vectors = c->info->vector;
         if (!rows && !cols)
             return false;
         x->body = reduce_all(c, body, 1);
         if (c->info->vector == vectors)
             return false;
-        if (cols)
-            x->cols[x->ncols++] = (step){4, 1};
         *block = block_length(col->u.loop.extent, 4, 32);
     }
-    x->cols[x->ncols++] = (step){1, 1};
-    if (rows)
-        x->rows[x->nrows++] = (step){along ? 4 : (int64_t)c->rows, 1};
-    x->rows[x->nrows++] = (step){1, 1};
+    plan_steps(c, x, along, cols, lanes);
     return true;
 }
 
@@ -453,7 +470,7 @@ static void plan_blocks(plan *c, tile *x, int64_t length, rx_ex *b, rx_ex *nb, r
     const rx_stmt *l = x->col;
     bool rows = x->row && short_range(*count, 2 * length);
     if (rows) {
-        length = x->rows[0].unroll * 4;
+        length = x->rows[0].unroll * 2;
         l = x->row;
     }
     rx_ex extent = rows ? x->row_extent : *count;
@@ -554,7 +571,7 @@ rx_prim *rx_schedule(rx_tb *t, const rx_prim *p, const relax_target *target, boo
         plan c = {.t = t, .facts = p->facts, .exact = exact, .bits = target ? target->vector_bits : 128, .info = info ? info : &own};
         c.bits = RX_MIN(RX_MAX(c.bits, 128), 512);
         c.fma = !exact && ((features & RX_F_FMA) || (target && target->arch == RX_ARCH_AARCH64));
-        c.rows = (features & RX_F_AVX512) || (target && target->arch == RX_ARCH_AARCH64) ? 4 : 3;
+        c.wide = (features & RX_F_AVX512) || (target && target->arch == RX_ARCH_AARCH64) ? 4 : 2;
         *c.info = (rx_sched_info){0};
         rx_prim *q = rx_arena_dup(t->a, p, sizeof *p);
         q->body = visit(&c, p->body, true);
