@@ -64,8 +64,9 @@ static rx_range div_side(rx_range x, rx_range y, bool trunc)
     rx_range r = {INT64_MAX, INT64_MIN};
     for (int i = 0; i < 4; i++) {
         int64_t p = a[i / 2], d = b[i % 2], q;
-        if (inf(d)) q = p == 0 || (inf(p) && trunc) ? 0 : trunc ? 0 : inf(p) ? ((p < 0) == (d < 0) ? 0 : -1)
-            : (p < 0) == (d < 0) ? 0 : -1;
+        /* INT64_MAX as a divisor may be the constant or no bound: right for both */
+        if (inf(d) && inf(p)) q = (p < 0) == (d < 0) ? INT64_MAX : INT64_MIN;
+        else if (inf(d)) q = trunc || p == 0 || (p < 0) == (d < 0) ? 0 : -1;
         else q = f(p, d);
         r = join(r, (rx_range){q, q});
     }
@@ -83,6 +84,7 @@ static rx_range divide(rx_range x, rx_range y, bool trunc)
 static rx_range floormod(rx_range x, rx_range y)
 {
     rx_range r = {0, 0};
+    if (y.lo == 0 && y.hi == 0) return all;
     if (y.hi >= 1) r.hi = inf(y.hi) ? INT64_MAX : y.hi - 1;
     if (y.lo <= -1) r.lo = inf(y.lo) ? INT64_MIN : y.lo + 1;
     if (y.lo >= 1 && x.lo >= 0 && x.hi < r.hi) r.hi = x.hi;

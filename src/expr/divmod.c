@@ -106,7 +106,7 @@ typedef struct rational { rx_ex whole, num, den; int64_t coef; rx_ex common; } r
 
 static bool term_over(relax_context *ctx, rx_term t, rx_term by, rx_term *q)
 {
-    if (t.coef % by.coef || !rx_divide_key(ctx, t.key, by.key, &q->key)) return false;
+    if (t.coef == INT64_MIN || t.coef % by.coef || !rx_divide_key(ctx, t.key, by.key, &q->key)) return false;
     q->coef = t.coef / by.coef;
     return true;
 }

@@ -36,7 +36,7 @@ struct relax_expr {
     uint32_t depth;                    /* levels, at most 1000 (RXE_LIMIT above): walks may recurse */
     relax_context *ctx;                /* that made it */
     uint64_t hash;                     /* structural: symbols by name and number */
-    union { int64_t i; double f; struct rx_sym *sym; relax_buffer *buf; } u;
+    union { int64_t i; double f; struct rx_sym *sym; relax_buffer *buf; const relax_expr *first; } u;      /* first: canonical sums, its first key */
     rx_ex a[];
 };
 typedef struct rx_sym {                /* a symbol; two symbols of one name are different */

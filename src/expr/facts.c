@@ -108,6 +108,12 @@ static void learn(rx_facts *f, rx_ex cond, bool first)
     learn_ge(f, &t);
 }
 
+static void see_select(void *arg, rx_ex e)
+{
+    rx_facts *f = arg;
+    f->partial |= e->op == RX_EX_SELECT;
+}
+
 void rx_facts_add(rx_facts *f, rx_ex cond)
 {
     if (!rx_is_index(cond)) return;
@@ -121,6 +127,7 @@ void rx_facts_add(rx_facts *f, rx_ex cond)
         return;
     }
     rx_push(f->a, &f->conds, cond);
+    rx_visit(f->ctx, cond, see_select, f);
     learn(f, cond, true);
     if (cond->op == RX_EX_SYM) narrow(f, cond, 1, 1);
     if (cond->op == RX_EX_NOT) narrow(f, cond->a[0], 0, 0);
@@ -128,6 +135,13 @@ void rx_facts_add(rx_facts *f, rx_ex cond)
     uint32_t steps = 64 + 4 * f->conds.n;
     for (uint32_t i = 0; i < f->todo.n && i < steps; i++) learn(f, f->todo.at[i], false);
     f->todo.n = 0;
+}
+
+bool rx_facts_partial(const rx_facts *f)
+{
+    for (; f; f = f->parent)
+        if (f->partial) return true;
+    return false;
 }
 
 bool rx_facts_contradict(const rx_facts *f)

@@ -34,6 +34,7 @@ static inline bool rx_is_prod(rx_ex e) { return e->op == RX_EX_MUL && !(e->flags
 rx_exprs *rx_expr_state(relax_context *ctx);
 rx_ex rx_node(relax_context *ctx, rx_eop op, uint32_t flags, relax_dtype t, const rx_ex *a, uint32_t n);
 rx_ex rx_node2(relax_context *ctx, rx_eop op, uint32_t flags, relax_dtype t, rx_ex a, rx_ex b);
+rx_ex rx_sum_node(relax_context *ctx, rx_ex l, rx_ex r);
 int rx_expr_cmp(rx_ex a, rx_ex b);     /* the structural order; 0 only for a == b */
 bool rx_op_takes(rx_eop op, relax_dtype t);
 extern const char *const rx_eop_text[];
@@ -122,9 +123,12 @@ struct rx_facts {
     rx_map users;                      /* RX_KEY(node) -> the conjuncts that read its range */
     rx_exvec todo;                     /* conjuncts to look at again */
     bool empty;                        /* a conjunct is false */
+    bool partial;                      /* a conjunct has a select, which may hide a division by zero */
 };
 typedef struct rx_range { int64_t lo, hi; } rx_range;
 rx_range rx_facts_range(const rx_facts *f, rx_ex e);    /* of the node itself, without looking inside; symbols' own bounds included */
+
+bool rx_facts_partial(const rx_facts *f);
 
 /* bounds.c */
 rx_range rx_range_of(relax_context *ctx, const rx_facts *f, rx_ex e);  /* by interval arithmetic alone: linear time */

@@ -105,6 +105,14 @@ rx_ex rx_node2(relax_context *ctx, rx_eop op, uint32_t flags, relax_dtype t, rx_
     return rx_node(ctx, op, flags, t, (rx_ex[]){a, b}, 2);
 }
 
+/* a node of a canonical sum; the first key is kept so that poly.c need not walk down for it */
+rx_ex rx_sum_node(relax_context *ctx, rx_ex l, rx_ex r)
+{
+    relax_expr p = {.op = RX_EX_ADD, .dtype = RELAX_I64};
+    p.u.first = rx_is_sum(l) ? l->u.first : rx_term_of(l).key;
+    return intern(ctx, &p, 0, (rx_ex[]){l, r}, 2);
+}
+
 /* ---- order ---- */
 static int cmp_leaf(rx_ex a, rx_ex b)
 {

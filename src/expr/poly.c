@@ -38,13 +38,7 @@ rx_ex rx_scale(relax_context *ctx, rx_ex key, int64_t coef)
 
 static uint64_t prio(rx_ex key) { return rx_mix(key->hash ^ 0x51ED270B27D4EB4Full, 0x9E3779B97F4A7C15ull); }
 
-static rx_ex first_key(rx_ex s)
-{
-    while (rx_is_sum(s)) s = s->a[0];
-    return rx_term_of(s).key;
-}
-
-static rx_ex sum_node(relax_context *ctx, rx_ex l, rx_ex r) { return rx_node2(ctx, RX_EX_ADD, 0, RELAX_I64, l, r); }
+static rx_ex first_key(rx_ex s) { return rx_is_sum(s) ? s->u.first : rx_term_of(s).key; }
 
 /* all keys of a before those of b; NULL is the empty sum */
 static rx_ex join(relax_context *ctx, rx_ex a, rx_ex b)
@@ -52,10 +46,10 @@ static rx_ex join(relax_context *ctx, rx_ex a, rx_ex b)
     if (!a || !b) return a ? a : b;
     uint64_t p = prio(first_key(b));
     uint64_t pa = rx_is_sum(a) ? prio(first_key(a->a[1])) : 0, pb = rx_is_sum(b) ? prio(first_key(b->a[1])) : 0;
-    if (p >= pa && p > pb) return sum_node(ctx, a, b);
-    if (rx_is_sum(a) && (pa > pb || !rx_is_sum(b))) return sum_node(ctx, a->a[0], join(ctx, a->a[1], b));
-    if (!rx_is_sum(b)) return sum_node(ctx, a, b);
-    return sum_node(ctx, join(ctx, a, b->a[0]), b->a[1]);
+    if (p >= pa && p > pb) return rx_sum_node(ctx, a, b);
+    if (rx_is_sum(a) && (pa > pb || !rx_is_sum(b))) return rx_sum_node(ctx, a->a[0], join(ctx, a->a[1], b));
+    if (!rx_is_sum(b)) return rx_sum_node(ctx, a, b);
+    return rx_sum_node(ctx, join(ctx, a, b->a[0]), b->a[1]);
 }
 
 /* lo: keys before k; mid: the term of k or NULL; hi: keys after k */
@@ -101,7 +95,7 @@ static void peel(rx_ex e, rx_ex *body, int64_t *k)
 static rx_ex with_const(relax_context *ctx, rx_ex body, int64_t k)
 {
     if (!body) return rx_int(ctx, k);
-    return k ? rx_node2(ctx, RX_EX_ADD, 0, RELAX_I64, body, rx_int(ctx, k)) : body;
+    return k ? rx_sum_node(ctx, body, rx_int(ctx, k)) : body;
 }
 
 static void collect(rx_ex s, rx_arena *a, rx_terms *out, uint32_t *cap)
@@ -132,7 +126,7 @@ static rx_ex build(relax_context *ctx, const rx_term *t, uint32_t lo, uint32_t h
     uint32_t at = lo + 1;
     for (uint32_t i = lo + 2; i < hi; i++)
         if (prio(t[i].key) >= prio(t[at].key)) at = i;
-    return sum_node(ctx, build(ctx, t, lo, at), build(ctx, t, at, hi));
+    return rx_sum_node(ctx, build(ctx, t, lo, at), build(ctx, t, at, hi));
 }
 
 /* merge sort by key: no worst case, no library callback */
@@ -272,7 +266,7 @@ static rx_ex scale_tree(relax_context *ctx, rx_ex s, int64_t c, bool *ok)
 {
     if (rx_is_sum(s)) {
         rx_ex l = scale_tree(ctx, s->a[0], c, ok), r = *ok ? scale_tree(ctx, s->a[1], c, ok) : s;
-        return *ok ? sum_node(ctx, l, r) : s;
+        return *ok ? rx_sum_node(ctx, l, r) : s;
     }
     int64_t k;
     rx_term t = rx_term_of(s);

@@ -94,6 +94,8 @@ static void split2(rx_query *q, rx_ex x, rx_ex y)
 
 /* ---- atoms ---- */
 static uint32_t var(rx_query *q, rx_ex key);
+static bool may_fail(rx_query *q, rx_ex e);
+static void define_remainder(rx_query *q, rx_ex e);
 
 static void define_quotient(rx_query *q, rx_ex e, uint32_t v)
 {
@@ -114,10 +116,11 @@ static void define_quotient(rx_query *q, rx_ex e, uint32_t v)
     rx_ex rest = rx_sub(ctx, x, rx_mul(ctx, d, e)), zero = rx_int(ctx, 0);
     rx_ex pos = rx_and(ctx, rx_le(ctx, zero, rest), rx_lt(ctx, rest, d));
     rx_ex neg = rx_and(ctx, rx_le(ctx, rest, zero), rx_lt(ctx, d, rest));
-    alts *w = new_alts(q, 2 + q->partial, false);
+    bool fails = may_fail(q, e);
+    alts *w = new_alts(q, 2 + fails, false);
     w->c[0] = rx_and(ctx, rx_le(ctx, rx_int(ctx, 1), d), pos);
     w->c[1] = rx_and(ctx, rx_le(ctx, d, rx_int(ctx, -1)), neg);
-    if (q->partial) w->c[2] = rx_eq(ctx, d, zero);
+    if (fails) w->c[2] = rx_eq(ctx, d, zero);
     rx_push(q->a, &q->splits, w);
 }
 
@@ -128,8 +131,9 @@ static void define_truncdiv(rx_query *q, rx_ex e)
     rx_ex down = rx_eq(ctx, e, rx_div(ctx, x, d));
     rx_ex up = rx_eq(ctx, e, rx_mul(ctx, minus, rx_div(ctx, rx_mul(ctx, minus, x), d)));
     rx_ex xp = rx_le(ctx, zero, x), xn = rx_lt(ctx, x, zero), dp = rx_lt(ctx, zero, d), dn = rx_lt(ctx, d, zero);
-    alts *w = new_alts(q, 4 + q->partial, false);
-    if (q->partial) w->c[4] = rx_eq(ctx, d, zero);
+    bool fails = may_fail(q, e);
+    alts *w = new_alts(q, 4 + fails, false);
+    if (fails) w->c[4] = rx_eq(ctx, d, zero);
     w->c[0] = rx_and(ctx, rx_and(ctx, xp, dp), down);
     w->c[1] = rx_and(ctx, rx_and(ctx, xn, dp), up);
     w->c[2] = rx_and(ctx, rx_and(ctx, xp, dn), up);
@@ -213,7 +217,8 @@ static void define_atom(rx_query *q, rx_ex e, uint32_t v)
         }
         break;
     case RX_EX_FLOORDIV: define_quotient(q, e, v); break;
-    case RX_EX_TRUNCDIV: define_truncdiv(q, e); break;
+    case RX_EX_TRUNCDIV: if (!rx_is_value(e->a[1], 0)) define_truncdiv(q, e); break;
+    case RX_EX_FLOORMOD: case RX_EX_TRUNCMOD: define_remainder(q, e); break;     /* only those that may fail come here */
     case RX_EX_MIN: case RX_EX_MAX: define_extremum(q, e, v); break;
     case RX_EX_SELECT:
         split2(q, rx_and(ctx, e->a[0], rx_eq(ctx, e, e->a[1])), rx_and(ctx, rx_not(ctx, e->a[0]), rx_eq(ctx, e, e->a[2])));
@@ -246,12 +251,31 @@ static uint32_t var(rx_query *q, rx_ex key)
     return v;
 }
 
+/* Under a select a division may stand that has no value, and then nothing may be concluded from it: its node stays a variable
+ * whose meaning is one alternative of a split, the other being a divisor of 0. */
+static bool may_fail(rx_query *q, rx_ex e)
+{
+    if (!q->partial) return false;
+    rx_range r = rx_range_of(q->ctx, q->f, e->a[1]);
+    return r.lo <= 0 && r.hi >= 0;
+}
+
+static void define_remainder(rx_query *q, rx_ex e)
+{
+    relax_context *ctx = q->ctx;
+    rx_ex d = e->a[1], zero = rx_int(ctx, 0);
+    if (rx_is_value(d, 0)) return;
+    rx_ex div = rx_binary(ctx, e->op == RX_EX_FLOORMOD ? RX_EX_FLOORDIV : RX_EX_TRUNCDIV, e->a[0], d);
+    rx_ex meaning = rx_eq(ctx, e, rx_sub(ctx, e->a[0], rx_mul(ctx, div, d)));
+    split2(q, rx_and(ctx, rx_ne(ctx, d, zero), meaning), rx_eq(ctx, d, zero));
+}
+
 /* key of a term as a row: remainders are expanded to x - c*(x // c) */
 static const rx_row *term(rx_query *q, rx_ex key)
 {
     relax_context *ctx = q->ctx;
     bool floor = key->op == RX_EX_FLOORMOD;
-    if ((floor || key->op == RX_EX_TRUNCMOD) && rx_is_index(key)) {
+    if ((floor || key->op == RX_EX_TRUNCMOD) && rx_is_index(key) && !may_fail(q, key)) {
         rx_ex d = rx_binary(ctx, floor ? RX_EX_FLOORDIV : RX_EX_TRUNCDIV, key->a[0], key->a[1]);
         return mix(q, linear(q, key->a[0], false), 1, linear(q, rx_mul(ctx, d, key->a[1]), false), -1);
     }
@@ -265,10 +289,10 @@ static rx_ex expand_factors(rx_query *q, rx_ex key)
     uint32_t n = rx_factors(key, f, RX_EXPR_AC);
     bool any = false;
     if (n < 2 || n > 4) return NULL;
-    for (uint32_t i = 0; i < n; i++) any |= f[i]->op == RX_EX_FLOORMOD;
+    for (uint32_t i = 0; i < n; i++) any |= f[i]->op == RX_EX_FLOORMOD && !may_fail(q, f[i]);
     if (!any) return NULL;
     for (uint32_t i = 0; i < n; i++) {
-        if (f[i]->op == RX_EX_FLOORMOD)
+        if (f[i]->op == RX_EX_FLOORMOD && !may_fail(q, f[i]))
             f[i] = rx_sub(q->ctx, f[i]->a[0], rx_mul(q->ctx, f[i]->a[1], rx_div(q->ctx, f[i]->a[0], f[i]->a[1])));
         e = rx_mul(q->ctx, e, f[i]);
     }
@@ -594,7 +618,7 @@ static bool search(rx_query *q, st *s, int depth)
 rx_query *rx_query_new(relax_context *ctx, rx_arena *a, const rx_facts *f, int64_t budget)
 {
     rx_query *q = RX_NEW(a, rx_query);
-    *q = (rx_query){.ctx = ctx, .a = a, .f = f, .budget = budget, .reserve = 2 * budget};
+    *q = (rx_query){.ctx = ctx, .a = a, .f = f, .partial = rx_facts_partial(f), .budget = budget, .reserve = 2 * budget};
     rx_map_init(&q->ids, a);
     return q;
 }

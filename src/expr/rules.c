@@ -117,11 +117,11 @@ static bool match_term(relax_context *ctx, rx_term p, rx_term s, int64_t *mult, 
             if (!rx_mul_ok(need, b->v[var_of(open)]->u.i, &need)) return false;
             open = NULL;
         }
-    if (!need || have % need) return false;
+    if (!need || have == INT64_MIN || have % need) return false;
     int64_t q = have / need;
     if (open) {
         if (!*mult) *mult = 1;
-        return q % *mult == 0 && bind(open, rx_int(ctx, q / *mult), b);
+        return q != INT64_MIN && q % *mult == 0 && bind(open, rx_int(ctx, q / *mult), b);
     }
     if (!*mult) *mult = q;
     return q == *mult;

@@ -262,8 +262,106 @@ static void random_expressions(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* ---- near the ends of int64 ---- */
+typedef __int128 wide;
+
+static int64_t big(gen *g)
+{
+    static const int64_t v[] = {INT64_MIN, INT64_MIN + 1, -((int64_t)1 << 62), INT64_MIN / 3, -((int64_t)1 << 31) - 1, -7, -1, 0, 1, 2, 3, 8,
+        ((int64_t)1 << 31), ((int64_t)1 << 32) + 1, (int64_t)1 << 62, INT64_MAX / 2, INT64_MAX - 1, INT64_MAX};
+    return v[pick(g, sizeof v / sizeof v[0])];
+}
+
+static ast *large(gen *g, int depth)
+{
+    static const rx_eop ops[] = {RX_EX_ADD, RX_EX_SUB, RX_EX_MUL, RX_EX_FLOORDIV, RX_EX_FLOORMOD, RX_EX_MIN, RX_EX_MAX, RX_EX_ADD, RX_EX_TRUNCDIV};
+    if (depth == 0) return pick(g, 2) ? node(g, RX_EX_SYM, pick(g, NVARS)) : node(g, RX_EX_INT, big(g));
+    ast *t = node(g, ops[pick(g, sizeof ops / sizeof ops[0])], 0);
+    t->a[0] = large(g, depth - 1);
+    t->a[1] = large(g, depth - 1);
+    return t;
+}
+
+static bool eval_wide(const ast *t, const int64_t *v, wide *r)
+{
+    wide x, y, lim = (wide)1 << 100;
+    if (t->op == RX_EX_INT) return *r = t->v, true;
+    if (t->op == RX_EX_SYM) return *r = v[t->v], true;
+    if (!eval_wide(t->a[0], v, &x) || !eval_wide(t->a[1], v, &y)) return false;
+    if (t->op == RX_EX_MUL && (x > (wide)1 << 62 || x < -((wide)1 << 62) || y > (wide)1 << 62 || y < -((wide)1 << 62))) return false;
+    bool div = t->op == RX_EX_FLOORDIV || t->op == RX_EX_FLOORMOD || t->op == RX_EX_TRUNCDIV;
+    if (div && y == 0) return false;
+    wide q = div ? x / y : 0, m = div ? x % y : 0, f = div && m != 0 && (m < 0) != (y < 0);
+    switch ((int)t->op) {
+    case RX_EX_ADD: *r = x + y; break;
+    case RX_EX_SUB: *r = x - y; break;
+    case RX_EX_MUL: *r = x * y; break;
+    case RX_EX_FLOORDIV: *r = q - f; break;
+    case RX_EX_FLOORMOD: *r = m + f * y; break;
+    case RX_EX_TRUNCDIV: *r = q; break;
+    case RX_EX_MIN: *r = x < y ? x : y; break;
+    default: *r = x > y ? x : y; break;
+    }
+    return *r < lim && *r > -lim;
+}
+
+/* canonical form and simplification may not overflow where the mathematics does not: a value is right or not given */
+static int one_large(world *w, gen *g)
+{
+    relax_context *ctx = w->ctx;
+    ast *t = large(g, 3), *u = large(g, 2);
+    rx_ex e = build(ctx, t, w->syms), d = build(ctx, u, w->syms), s = rx_simplify(ctx, NULL, e), c = rx_le(ctx, e, d);
+    rx_truth truth = rx_prove(ctx, NULL, c, NULL);
+    int64_t lo, hi, m, b, got;
+    int bad = 0;
+    rx_bounds(ctx, NULL, e, &lo, &hi);
+    rx_modular(ctx, NULL, e, &m, &b);
+    for (int i = 0; i < POINTS && !bad; i++) {
+        wide r, r2;
+        for (int k = 0; k < NVARS; k++) w->v[k] = big(g);
+        if (!eval_wide(t, w->v, &r)) continue;
+        if (rx_eval(ctx, e, &w->env, &got) == RX_EVAL_OK && got != r) explain(w, "canonical form", e, rx_int(ctx, got)), bad++;
+        if (rx_eval(ctx, s, &w->env, &got) == RX_EVAL_OK && got != r) explain(w, "simplified", e, s), bad++;
+        if ((lo != INT64_MIN && r < lo) || (hi != INT64_MAX && r > hi)) explain(w, "bounds", e, rx_int(ctx, lo != INT64_MIN && r < lo ? lo : hi)), bad++;
+        if (m ? (r - b) % m != 0 : r != b) explain(w, "congruence", e, rx_int(ctx, m)), bad++;
+        if (truth != RX_UNKNOWN && eval_wide(u, w->v, &r2) && (truth == RX_TRUE) != (r <= r2)) explain(w, "proof", c, d), bad++;
+        if (rx_eval(ctx, c, &w->env, &got) == RX_EVAL_OK && eval_wide(u, w->v, &r2) && got != (r <= r2)) explain(w, "comparison", c, d), bad++;
+    }
+    return bad;
+}
+
+static void large_numbers(void **state)
+{
+    (void)state;
+    const char *n = getenv("RELAX_N"), *seed = getenv("RELAX_SEED");
+    volatile int64_t bad = 0;
+    int64_t total = n ? atoll(n) : 10000;
+    static gen g;
+    g.seed = 1234567 + (seed ? strtoull(seed, NULL, 10) * 0x9E3779B97F4A7C15ull : 0);
+    for (volatile int64_t i = 0; i < total && bad < 5; i += 20) {
+        tl_heap th;
+        relax_context *ctx = tl_context(&th);
+        volatile int64_t found = 0;
+        TL_TRY(ctx)
+        world w = {.ctx = ctx};
+        rx_map_init(&w.env, &ctx->arena);
+        for (int k = 0; k < NVARS; k++) {
+            w.syms[k] = rx_sym_new(ctx, names[k], RELAX_I64);
+            rx_map_put(&w.env, RX_KEY(w.syms[k]), &w.v[k]);
+        }
+        for (int k = 0; k < 20; k++) {
+            g.used = 0;
+            found = found + one_large(&w, &g);
+        }
+        TL_END(ctx)
+        tl_done(&th, ctx);
+        bad = bad + found;
+    }
+    assert_int_equal(bad, 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_expressions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_expressions), cmocka_unit_test(large_numbers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
