@@ -71,7 +71,8 @@ rx_ex rx_down(rx_legal *l, relax_dtype t, rx_ex e);     /* back */
 rx_ex rx_f(rx_legal *l, relax_dtype t, double v);       /* constant of any dtype */
 rx_ex rx_zero(rx_legal *l, relax_dtype t);
 /* Index values read from tensors: each is bound to a variable by a let and checked in front of the body that uses it.
- * modes: "check" negative values count from the end, others outside are RXE_INDEX; "clip"; "wrap"; "unchecked" */
+ * modes: "check" negative values count from the end, others outside are RXE_INDEX; "clip", "wrap": an empty
+ * axis is RXE_INDEX; "unchecked" */
 typedef struct rx_prefix { rx_ex var[2 * RX_MAX_NDIM], value[2 * RX_MAX_NDIM]; rx_stmt *check[2 * RX_MAX_NDIM]; uint32_t n; } rx_prefix;
 rx_ex rx_index_var(rx_legal *l, rx_prefix *p, rx_ex value, rx_ex extent, const char *mode);
 rx_stmt *rx_with_prefix(rx_legal *l, const rx_prefix *p, rx_stmt *body);

@@ -142,16 +142,15 @@ rx_ex rx_index_var(rx_legal *l, rx_prefix *p, rx_ex value, rx_ex extent, const c
     relax_context *ctx = l->ctx;
     rx_ex zero = rx_int(ctx, 0), v = rx_cast(ctx, RELAX_I64, value), var = rx_loopvar(&l->tb, "at");
     rx_stmt *check = NULL;
-    if (strcmp(mode, "clip") == 0) {
+    if (strcmp(mode, "clip") == 0)
         v = rx_max(ctx, rx_min(ctx, v, rx_subi(ctx, extent, 1)), zero);
-    } else if (strcmp(mode, "wrap") == 0) {
+    else if (strcmp(mode, "wrap") == 0)
         v = rx_mod(ctx, v, rx_max(ctx, extent, rx_int(ctx, 1)));
-    } else if (strcmp(mode, "check") == 0) {
-        if (!rx_dtype_is_uint(value->dtype))
-            v = rx_select(ctx, rx_lt(ctx, v, zero), rx_add(ctx, v, extent), v);
+    else if (strcmp(mode, "check") == 0 && !rx_dtype_is_uint(value->dtype))
+        v = rx_select(ctx, rx_lt(ctx, v, zero), rx_add(ctx, v, extent), v);
+    if (strcmp(mode, "unchecked"))
         check = rx_check_s(&l->tb, rx_and(ctx, rx_le(ctx, zero, var), rx_lt(ctx, var, extent)), RXE_INDEX,
                            rx_strf(ctx, "%s: an index lies outside its axis", l->op->name));
-    }
     RX_CHECK(ctx, p->n < RX_COUNT(p->var));
     p->var[p->n] = var;
     p->value[p->n] = v;
