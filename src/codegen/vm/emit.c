@@ -184,7 +184,7 @@ static void host_op(vm_emit *e, relax_value *v, int32_t r)
         static const char *const flags[] = { "sorted", "return_index", "return_inverse", "return_counts" };
         for (size_t i = 0; i < RX_COUNT(flags); i++) args[n++] = int_reg(e, rx_attr_int(&v->attrs, flags[i], 0));
         const rx_attr *axis = rx_attr_get(&v->attrs, "axis");
-        args[n++] = axis ? int_reg(e, axis->u.i) : none_reg(e);
+        if (axis) args[n++] = int_reg(e, axis->u.i);
         break;
     }
     default: break;
