@@ -177,7 +177,7 @@ static rx_stmt *walk(jam *j, rx_stmt *s)
     case RX_S_PREFETCH: {
         query q = {j, false};
         rx_stmt_exprs(s, varies_expr, &q);
-        return q.hit ? rx_skip(j->t) : s;
+        return !q.hit ? s : j->how == RX_VECTOR ? rx_skip(j->t) : leaf(j, s);
     }
     }
     return s;

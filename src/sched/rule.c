@@ -255,7 +255,8 @@ static rx_stmt *reduce_loop(plan *c, rx_stmt *loop, int64_t unroll)
     }
     rx_ex extent = rx_nonneg_extent(t, c->facts, loop->u.loop.extent);
     rx_stmt *flat = rx_for(t, loop->u.loop.var, loop->u.loop.start, extent, RX_SERIAL, true, loop->u.loop.init, loop->u.loop.body);
-    rx_stmt *r = rx_rfactor(t, flat, lanes_of(c, &m, extent), unroll, !c->exact);
+    /* functions such as exp keep the machine busy with one accumulator, and unrolling them is much code */
+    rx_stmt *r = rx_rfactor(t, flat, lanes_of(c, &m, extent), m.calls ? 1 : unroll, !c->exact);
     if (!r)
         return loop;
     c->info->vector++;
@@ -305,7 +306,7 @@ typedef struct tile {
     rx_ex row_start, row_extent;
     step rows[3], cols[3][3];          /* widest first, the last is {1, 1}; columns for each kind of rows */
     uint32_t nrows, ncols[3];
-    rx_stmt *body;
+    rx_stmt *body, *single;            /* what one step does; the same for a single row */
 } tile;
 
 static rx_stmt *jam_step(tile *x, rx_stmt *body, const rx_stmt *loop, step s, rx_ex base)
@@ -354,7 +355,7 @@ static rx_stmt *tile_body(tile *x, uint32_t row, uint32_t i, rx_ex row_base, rx_
 {
     (void)start;
     (void)extent;
-    rx_stmt *s = jam_step(x, rx_stmt_copy(x->c->t, x->body, NULL, NULL), x->col, x->cols[row][i], base);
+    rx_stmt *s = jam_step(x, rx_stmt_copy(x->c->t, x->rows[row].unroll == 1 ? x->single : x->body, NULL, NULL), x->col, x->cols[row][i], base);
     return x->row && s ? jam_step(x, s, x->row, x->rows[row], row_base) : s;
 }
 
@@ -409,18 +410,60 @@ static bool reuses(plan *c, rx_stmt *body, rx_ex v)
     return q.hit;
 }
 
+typedef struct fetcher { plan *c; rx_ex col, lane; rx_exvec loads; } fetcher;
+
+static void find_stream(void *arg, rx_ex e)
+{
+    fetcher *f = arg;
+    if (e->op == RX_EX_LOAD && e->u.buf->param >= 0 && rx_uses(f->c->t->ctx, e, f->col) && rx_uses(f->c->t->ctx, e, f->lane))
+        rx_push(rx_scratch(&f->c->t->ctx->heap), &f->loads, e);
+}
+
+static rx_stmt *fetch_stmt(void *arg, rx_stmt *s)
+{
+    fetcher *f = arg;
+    rx_tb *t = f->c->t;
+    rx_stmt *at[9];
+    uint32_t n = 0;
+    if (s->kind != RX_S_FOR || s->u.loop.how != RX_VECTOR || s->u.loop.body->kind != RX_S_STORE)
+        return s;
+    f->loads.n = 0;
+    f->lane = s->u.loop.var;
+    rx_visit(t->ctx, s->u.loop.body->u.store.value, find_stream, f);
+    rx_map m;
+    rx_map_init(&m, rx_scratch(&t->ctx->heap));
+    rx_map_put(&m, RX_KEY(f->lane), (void *)rx_int(t->ctx, 0));
+    rx_map_put(&m, RX_KEY(f->col), (void *)rx_addi(t->ctx, f->col, 4));
+    for (uint32_t i = 0; i < f->loads.n && n < 8; i++) {
+        rx_ex e = rx_subst(t->ctx, f->loads.at[i], &m);
+        at[n++] = rx_prefetch_s(t, e->u.buf, (rx_ex *)e->a);
+    }
+    at[n++] = s;
+    return rx_seq(t, at, n);
+}
+
+/* A single row waits for memory: fetch the same place of the next four columns while these run. */
+static rx_stmt *fetch_ahead(plan *c, rx_stmt *s, rx_ex col)
+{
+    fetcher f = {.c = c, .col = col};
+    rx_stmt_map m = {.arg = &f, .stmt = fetch_stmt};
+    return rx_stmt_rewrite(c->t, s, &m);
+}
+
 static void add_cols(tile *x, uint32_t row, int64_t unroll, int64_t lanes)
 {
     x->cols[row][x->ncols[row]++] = (step){unroll, lanes};
 }
 
-/* Rows in sixes, pairs, one by one. Six rows of `wide` vectors leave registers for the operands; a single row has more vectors at
- * work to wait for memory less. */
+/* Rows in sixes, pairs (where the columns are known: fewer kinds of code otherwise), one by one. Six rows of `wide` vectors leave
+ * registers for the operands; a single row has more vectors at work to wait for memory less. */
 static void plan_steps(plan *c, tile *x, bool along, bool cols, int64_t lanes)
 {
     static const int64_t rows[3] = {6, 2, 1};
-    uint32_t first = x->row ? 0 : 2;
-    for (uint32_t i = first; i < 3; i++) {
+    int64_t n;
+    for (uint32_t i = x->row ? 0 : 2; i < 3; i++) {
+        if (i == 1 && !rx_is_int(x->col->u.loop.extent, &n))
+            continue;
         uint32_t r = x->nrows++;
         x->rows[r] = (step){rows[i], 1};
         if (along) {
@@ -447,7 +490,7 @@ static bool plan_tile(plan *c, const chain *ch, tile *x, int64_t *block)
                 rx_loop_independent(c->t, c->facts, ch->loop[ch->n - 2]);
     bool along = m.unit && !m.other && !m.store_other && !m.store_uniform && !short_range(col->u.loop.extent, lanes);
     bool cols = !along && reuses(c, body, col->u.loop.var);
-    *x = (tile){.c = c, .row = rows ? ch->loop[ch->n - 2] : NULL, .col = col, .body = body};
+    *x = (tile){.c = c, .row = rows ? ch->loop[ch->n - 2] : NULL, .col = col, .body = body, .single = body};
     if (along) {
         *block = block_length(col->u.loop.extent, 8 * lanes, 8 * lanes);
     } else {
@@ -457,6 +500,7 @@ static bool plan_tile(plan *c, const chain *ch, tile *x, int64_t *block)
         x->body = reduce_all(c, body, 1);
         if (c->info->vector == vectors)
             return false;
+        x->single = fetch_ahead(c, reduce_all(c, body, 2), col->u.loop.var);
         *block = block_length(col->u.loop.extent, 4, 32);
     }
     plan_steps(c, x, along, cols, lanes);
