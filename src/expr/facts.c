@@ -126,7 +126,10 @@ void rx_facts_add(rx_facts *f, rx_ex cond)
         f->empty |= cond->u.i == 0;
         return;
     }
+    rx_exvec syms = {0};
+    rx_free_syms(f->ctx, f->a, cond, &syms);
     rx_push(f->a, &f->conds, cond);
+    rx_push(f->a, &f->syms, syms);
     rx_visit(f->ctx, cond, see_select, f);
     learn(f, cond, true);
     if (cond->op == RX_EX_SYM) narrow(f, cond, 1, 1);

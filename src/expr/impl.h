@@ -100,10 +100,9 @@ bool rx_rows_infeasible(rx_arena *a, const rx_rows *rows, uint32_t *nvars, int64
 
 /* refute.c: from conditions to linear systems, with case splits */
 typedef struct rx_query rx_query;
-rx_query *rx_query_new(relax_context *ctx, rx_arena *a, const rx_facts *f, int64_t budget);
+rx_query *rx_query_new(relax_context *ctx, rx_arena *a, const rx_facts *f, int64_t budget, bool cases);      /* cases: may use cases.c */
 bool rx_refute(rx_query *q, rx_ex cond);       /* true: cond cannot hold under the facts */
 void rx_query_bounds(rx_query *q, rx_ex e, int64_t *lo, int64_t *hi);          /* narrows *lo, *hi */
-bool rx_query_spent(const rx_query *q);
 bool rx_refute_all(rx_query *q, const rx_exvec *conj);                         /* true: the conditions contradict each other */
 const rx_facts *rx_query_facts(const rx_query *q);
 bool rx_query_partial(const rx_query *q);
@@ -119,6 +118,7 @@ struct rx_facts {
     rx_arena *a;
     const rx_facts *parent;
     rx_exvec conds;                    /* conjuncts */
+    RX_VEC(rx_exvec) syms;             /* their symbols */
     rx_map range;                      /* RX_KEY(node) -> rx_range *: what the conjuncts say about a node */
     rx_map users;                      /* RX_KEY(node) -> the conjuncts that read its range */
     rx_exvec todo;                     /* conjuncts to look at again */
@@ -132,6 +132,20 @@ bool rx_facts_partial(const rx_facts *f);
 
 /* bounds.c */
 rx_range rx_range_of(relax_context *ctx, const rx_facts *f, rx_ex e);  /* by interval arithmetic alone: linear time */
+
+/* sample.c */
+typedef struct rx_sample {
+    rx_exvec syms, conds;
+    rx_map env;
+    int64_t *point[2];                 /* values of syms where the condition is false, true; NULL: none found */
+} rx_sample;
+void rx_facts_relevant(const rx_facts *f, rx_arena *a, rx_ex cond, rx_exvec *conds, rx_exvec *syms);
+void rx_sample_points(relax_context *ctx, rx_arena *a, const rx_facts *f, rx_ex cond, rx_sample *s);
+void rx_sample_say(rx_buf *b, const rx_sample *s, bool truth);
+
+/* prove.c */
+typedef enum rx_effort { RX_EFFORT_QUICK, RX_EFFORT_FULL } rx_effort;
+rx_truth rx_prove_with(relax_context *ctx, const rx_facts *f, rx_ex cond, rx_effort effort, rx_buf *why);
 
 /* rules.c */
 rx_ex rx_apply_rules(relax_context *ctx, const rx_facts *f, rx_ex e, int *proofs);     /* the first rule that fires, or e; *proofs: how many left */

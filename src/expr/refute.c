@@ -14,6 +14,7 @@
 
 #define RX_Q_VARS 160                  /* atoms above this stay without a definition */
 #define RX_Q_DEPTH 24                  /* nested splits */
+#define RX_Q_FACTS 96                  /* facts that one query looks at */
 #define RX_Q_ROWS 200                  /* rows in one state */
 
 typedef struct alts { uint32_t n; bool weak; rx_ex c[]; } alts;       /* a disjunction of conditions */
@@ -615,10 +616,10 @@ static bool search(rx_query *q, st *s, int depth)
     return by_value(q, s, &b, depth);
 }
 
-rx_query *rx_query_new(relax_context *ctx, rx_arena *a, const rx_facts *f, int64_t budget)
+rx_query *rx_query_new(relax_context *ctx, rx_arena *a, const rx_facts *f, int64_t budget, bool cases)
 {
     rx_query *q = RX_NEW(a, rx_query);
-    *q = (rx_query){.ctx = ctx, .a = a, .f = f, .partial = rx_facts_partial(f), .budget = budget, .reserve = 2 * budget};
+    *q = (rx_query){.ctx = ctx, .a = a, .f = f, .partial = rx_facts_partial(f), .budget = budget, .reserve = cases ? 2 * budget : 0};
     rx_map_init(&q->ids, a);
     return q;
 }
@@ -629,26 +630,24 @@ static void find_partial(void *arg, rx_ex e)
     if (e->op == RX_EX_SELECT) q->partial = true;
 }
 
-static void assume_facts(rx_query *q, st *s)
+static void assume_facts(rx_query *q, st *s, const rx_exvec *conds)
 {
-    uint32_t n = 0;
-    for (const rx_facts *f = q->f; f; f = f->parent) {
-        s->dead |= f->empty;
-        for (uint32_t i = f->conds.n; i-- > 0 && n < 64; n++) assume(q, s, f->conds.at[i]);
-    }
+    for (const rx_facts *f = q->f; f; f = f->parent) s->dead |= f->empty;
+    for (uint32_t i = 0; i < conds->n && i < RX_Q_FACTS; i++) assume(q, s, conds->at[i]);
 }
 
 bool rx_refute(rx_query *q, rx_ex cond)
 {
     st s = {0};
+    rx_exvec conj = {0}, syms = {0};
     rx_visit(q->ctx, cond, find_partial, q);
     assume(q, &s, cond);
-    assume_facts(q, &s);
+    rx_facts_relevant(q->f, q->a, cond, &conj, &syms);
+    assume_facts(q, &s, &conj);
     if (search(q, &s, 0)) return true;
-    rx_exvec conj = {0};
+    if (!q->reserve) return false;
+    if (conj.n > RX_Q_FACTS) conj.n = RX_Q_FACTS;
     rx_push(q->a, &conj, cond);
-    for (const rx_facts *f = q->f; f; f = f->parent)
-        for (uint32_t i = f->conds.n; i-- > 0 && conj.n < 64;) rx_push(q->a, &conj, f->conds.at[i]);
     q->budget = q->reserve;
     return rx_refute_cases(q, &conj, 0);
 }
@@ -656,7 +655,7 @@ bool rx_refute(rx_query *q, rx_ex cond)
 /* with variables of its own: what earlier cases defined would only be in the way */
 bool rx_refute_all(rx_query *q, const rx_exvec *conj)
 {
-    rx_query *in = rx_query_new(q->ctx, q->a, q->f, q->budget);
+    rx_query *in = rx_query_new(q->ctx, q->a, q->f, q->budget, false);
     st s = {0};
     in->partial = q->partial;
     for (uint32_t i = 0; i < conj->n; i++) assume(in, &s, conj->at[i]);
@@ -670,7 +669,6 @@ bool rx_query_partial(const rx_query *q) { return q->partial; }
 relax_context *rx_query_ctx(const rx_query *q) { return q->ctx; }
 rx_arena *rx_query_arena(const rx_query *q) { return q->a; }
 
-bool rx_query_spent(const rx_query *q) { return q->budget <= 0; }
 
 void rx_query_bounds(rx_query *q, rx_ex e, int64_t *lo, int64_t *hi)
 {
@@ -682,7 +680,9 @@ void rx_query_bounds(rx_query *q, rx_ex e, int64_t *lo, int64_t *hi)
     if (!r) return;
     uint32_t v = q->nvars++;
     push_row(q, &s, as(q, mix(q, r, 1, unit(q, v, 1), -1), true));
-    assume_facts(q, &s);
+    rx_exvec conj = {0}, syms = {0};
+    rx_facts_relevant(q->f, q->a, e, &conj, &syms);
+    assume_facts(q, &s, &conj);
     pull(q, &s);
     if (s.dead || bound(q, &s, &rows, &b)) return;
     if (reduce(q, &s) || bound(q, &s, &rows, &b)) return;

@@ -258,7 +258,7 @@ static bool holds(relax_context *ctx, const rx_facts *f, rx_ex cond, int *proofs
     if (r.lo == r.hi) return r.lo == 1;
     if (*proofs <= 0 || cond->size > 200) return false;
     --*proofs;
-    return rx_prove(ctx, f, cond, NULL) == RX_TRUE;
+    return rx_prove_with(ctx, f, cond, RX_EFFORT_QUICK, NULL) == RX_TRUE;
 }
 
 static rx_ex apply(relax_context *ctx, struct rx_rules *s, const rule *r, const rx_facts *f, rx_ex e, int *proofs)

@@ -62,7 +62,7 @@ static rx_ex decide(sim *s, rx_ex e)
 {
     if (e->dtype != RELAX_BOOL || e->op == RX_EX_INT || e->op == RX_EX_SYM || *s->proofs <= 0 || e->size > 200) return e;
     --*s->proofs;
-    rx_truth t = rx_prove(s->ctx, s->f, e, NULL);
+    rx_truth t = rx_prove_with(s->ctx, s->f, e, RX_EFFORT_QUICK, NULL);
     return t == RX_UNKNOWN ? e : rx_bool(s->ctx, t == RX_TRUE);
 }
 
