@@ -153,7 +153,11 @@ rx_ex rx_broadcast_dim(rx_call *c, rx_ex a, rx_ex b)
         rx_same_dim(c, a, b, "broadcast");
         return a;
     }
-    rx_ex cond = rx_or(ctx, rx_eq(ctx, a, one), rx_eq(ctx, b, one));
+    rx_ex cond = rx_bool(ctx, false);
+    if (a1 != RX_FALSE)
+        cond = rx_or(ctx, cond, rx_eq(ctx, a, one));
+    if (b1 != RX_FALSE)
+        cond = rx_or(ctx, cond, rx_eq(ctx, b, one));
     if (eq == RX_UNKNOWN)
         cond = rx_or(ctx, cond, rx_eq(ctx, a, b));
     rx_require_cond(c, cond, "broadcast");
@@ -204,15 +208,31 @@ rx_ex rx_attr_expr(const rx_attrs *a, const char *key, rx_ex absent)
     return x ? x->u.e : absent;
 }
 
-/* v as an index into an axis: negative counts from the end, then limited to lo..hi. The select is left out when the sign is known. */
+/* v as an index into an axis: negative counts from the end, then limited to lo..hi. A select on the sign is left out when the sign
+ * is known, and when counting from the end would end at lo too (n - 1 in an axis of n). */
 static rx_ex clamp_index(relax_context *ctx, const rx_facts *f, rx_ex v, rx_ex extent, rx_ex lo, rx_ex hi)
 {
-    rx_ex zero = rx_int(ctx, 0), neg = rx_lt(ctx, v, zero);
+    rx_ex neg = rx_lt(ctx, v, rx_int(ctx, 0)), back = rx_add(ctx, v, extent), w = v;
     rx_truth t = rx_prove(ctx, f, neg, NULL);
-    rx_ex w = t == RX_FALSE ? v : rx_add(ctx, v, extent);
-    if (t == RX_UNKNOWN)
-        w = rx_select(ctx, neg, w, v);
+    if (t == RX_TRUE)
+        w = back;
+    if (t == RX_UNKNOWN) {
+        rx_facts *below = rx_facts_new(ctx, rx_scratch(&ctx->heap), f);
+        rx_facts_add(below, neg);
+        if (rx_prove_le(ctx, below, back, lo) != RX_TRUE)
+            w = rx_select(ctx, neg, back, v);
+    }
     return rx_simplify(ctx, f, rx_min(ctx, rx_max(ctx, w, lo), hi));
+}
+
+/* end - first; through a max in first when that leaves a constant on one side: n - max(n - 1, 0) is min(1, n) */
+static rx_ex span_of(relax_context *ctx, rx_ex end, rx_ex first)
+{
+    int64_t v;
+    if (first->op != RX_EX_MAX)
+        return rx_sub(ctx, end, first);
+    rx_ex x = rx_sub(ctx, end, first->a[0]), y = rx_sub(ctx, end, first->a[1]);
+    return rx_is_int(x, &v) || rx_is_int(y, &v) ? rx_min(ctx, x, y) : rx_sub(ctx, end, first);
 }
 
 rx_slice rx_slice_axis(relax_context *ctx, const rx_facts *f, rx_ex extent, rx_ex begin, rx_ex end, rx_ex stride, bool inbound)
@@ -228,7 +248,7 @@ rx_slice rx_slice_axis(relax_context *ctx, const rx_facts *f, rx_ex extent, rx_e
         end = clamp_index(ctx, f, end, extent, lo, hi);
     }
     rx_ex step = down ? rx_sub(ctx, zero, stride) : stride;
-    rx_ex span = down ? rx_sub(ctx, begin, end) : rx_sub(ctx, end, begin);
+    rx_ex span = down ? span_of(ctx, begin, end) : span_of(ctx, end, begin);
     rx_ex n = rx_div(ctx, rx_add(ctx, span, rx_sub(ctx, step, one)), step);
     return (rx_slice){ .first = begin, .count = rx_simplify(ctx, f, rx_max(ctx, n, zero)), .down = down };
 }
