@@ -180,6 +180,9 @@ static relax_status view(run *r, const int32_t *x)
 }
 
 /* --- kernels and host functions --- */
+static bool cancelled(const relax_vm *vm) { return vm->ctx->cancel && rx_cancelled(vm->ctx); }
+static relax_status stopped(run *r) { return rx_vm_fail(r->vm, RXE_CANCELLED, "stopped by the host"); }
+
 typedef struct job { rx_kernel_fn fn; rx_kernel_args args; } job;
 
 static void part(void *arg, int32_t i)
@@ -220,8 +223,8 @@ static relax_status kernel(run *r, const int32_t *x)
     int32_t err = 0;
     if (!vm->exe->entries)
         return rx_vm_fail(vm, RXE_STATE, "its native code is not activated");
-    if (vm->ctx->cancel && rx_cancelled(vm->ctx))
-        return rx_vm_fail(vm, RXE_CANCELLED, "stopped by the host");
+    if (cancelled(vm))
+        return stopped(r);
     for (int32_t i = 0; i < k->nbufs; i++)
         vm->bufs[i] = r->regs[x[2 + i]].data;
     for (int32_t i = 0; i < k->nsyms; i++)
@@ -393,6 +396,8 @@ static relax_status call(run *r, int32_t fn, const int32_t *args)
 {
     int32_t n = args[0], result = args[1 + n];
     const rx_pkg_fn *f = &r->p->fns[fn];
+    if (cancelled(r->vm))
+        return stopped(r);
     if (n != f->nparams)
         return rx_vm_fail(r->vm, RXE_ARG_COUNT, "%s takes %d arguments, %d are given", rx_pkg_str(r->p, f->name), f->nparams, n);
     for (int32_t i = 0; i < n; i++)
