@@ -239,11 +239,12 @@ static void write_phdrs(rx_elf *e, const layout *l)
     uint64_t *a = e->part_addr, *o = e->part_off, *z = e->part_size;
     uint64_t ro_end = o[P_RODATA] + z[P_RODATA], data_end = o[P_DATA] + z[P_DATA];
     uint64_t dyn_addr = l->dynamic - o[P_RELRO] + a[P_RELRO];
+    uint64_t rw_end = RX_MAX(a[P_BSS] + z[P_BSS], l->relro_end);     /* pages to be protected must be mapped */
     const rx_elf_phdr h[NPHDR] = {
         {6, 4, 64, 64, 64, NPHDR * sizeof(rx_elf_phdr), NPHDR * sizeof(rx_elf_phdr), 8},
         {1, 4, 0, 0, 0, ro_end, ro_end, l->page},
         {1, 5, o[P_TEXT], a[P_TEXT], a[P_TEXT], z[P_TEXT], z[P_TEXT], l->page},
-        {1, 6, o[P_RELRO], a[P_RELRO], a[P_RELRO], data_end - o[P_RELRO], a[P_BSS] + z[P_BSS] - a[P_RELRO], l->page},
+        {1, 6, o[P_RELRO], a[P_RELRO], a[P_RELRO], data_end - o[P_RELRO], rw_end - a[P_RELRO], l->page},
         {2, 6, l->dynamic, dyn_addr, dyn_addr, NDYN * 16, NDYN * 16, 16},
         {0x6474E551, 6, 0, 0, 0, 0, 0, 16},
         {0x6474E552, 4, o[P_RELRO], a[P_RELRO], a[P_RELRO], l->dynamic + NDYN * 16 - o[P_RELRO], l->relro_end - a[P_RELRO], 1},

@@ -1,6 +1,6 @@
 /* test_codegen.c: prim funcs written as text are compiled for several levels of the CPU, loaded from memory, run, and compared
  * with the interpreter: bit for bit where the semantics are exact, within ulps for the functions of intrins.def. */
-#define _GNU_SOURCE
+
 #include "testlib.h"
 
 #include "codegen/codegen.h"
@@ -441,6 +441,21 @@ static const program programs[] = {
 static const int64_t row_sizes[][3] = {{0, 0, 0}, {0, 5, 1}, {5, 0, 2}, {1, 1, 1}, {2, 8, 3}, {3, 7, 2}, {7, 33, 4}, {8, 16, 0}, {17, 31, 5},
     {33, 64, 40}};
 
+static test_case program_case(world *w, const rx_prim *p, uint32_t i, uint32_t s)
+{
+    test_case c = {.p = (rx_prim *)p, .text = programs[i].text, .tolerance = programs[i].tolerance};
+    rx_exvec syms = {0};
+    for (int k = 0; k < 3; k++) c.syms[k] = row_sizes[s][k];
+    rx_prim_symbols(w->ctx, &w->a, c.p, &syms);
+    if (syms.n && !strcmp(rx_sym_of(syms.at[0])->name, "m")) {
+        c.syms[0] = row_sizes[s][1];
+        c.syms[1] = row_sizes[s][0];
+    }
+    sizes(w, &c, 50 + i, true);
+    if (strstr(c.text, "strides")) fill(w, &c.in[0], RELAX_I32, 16 * c.syms[0] + 16, 3, true);  /* past the compact size */
+    return c;
+}
+
 static void structures_on(const char *target, int64_t nparts)
 {
     world w;
@@ -453,17 +468,7 @@ static void structures_on(const char *target, int64_t nparts)
         compile(&w, target, prims, n, &l);
         for (uint32_t i = 0; l.dl && i < n; i++)
             for (uint32_t s = 0; s < RX_COUNT(row_sizes); s++) {
-                test_case c = {.p = (rx_prim *)prims[i], .text = programs[i].text, .tolerance = programs[i].tolerance};
-                for (int k = 0; k < 3; k++) c.syms[k] = row_sizes[s][k];
-                rx_exvec syms = {0};
-                rx_prim_symbols(w.ctx, &w.a, c.p, &syms);
-                if (syms.n && !strcmp(rx_sym_of(syms.at[0])->name, "m")) {
-                    c.syms[0] = row_sizes[s][1];
-                    c.syms[1] = row_sizes[s][0];
-                }
-                sizes(&w, &c, 50 + i, true);
-                for (int32_t k = 0; k < MAXP; k++)           /* room for strides past the compact size */
-                    if (strstr(c.text, "strides")) fill(&w, &c.in[0], RELAX_I32, 16 * c.syms[0] + 16, 3, true);
+                test_case c = program_case(&w, prims[i], i, s);
                 run_case(&w, &l, i, &c, nparts, target);
             }
         if (l.dl) rx_dl_close(l.dl);
@@ -479,8 +484,301 @@ static void test_structures(void **state)
     structures_on("cpu:x86-64-v3", 4);
 }
 
-int main(void)
+/* ---- accuracy of the functions against long double; RELAX_VERBOSE=1 prints the table ---- */
+typedef struct accuracy_row { const char *name; long double (*exact)(long double); double lo, hi, limit32, limit64; } accuracy_row;
+static long double rsqrt_exact(long double x) { return 1 / sqrtl(x); }
+static const accuracy_row accuracy_rows[] = {
+    {"exp", expl, -110, 90, 1.3, 1.3},
+    {"exp", expl, -1, 1, 1.3, 1.3},
+    {"exp", expl, -760, 720, 1.3, 1.3},
+    {"exp2", exp2l, -155, 130, 1.3, 1.3},
+    {"exp2", exp2l, -1085, 1030, 1.3, 1.3},
+    {"log", logl, 0, 4, 1.3, 1.3},
+    {"log", logl, 0.9, 1.1, 1.3, 1.3},
+    {"log", logl, 0, 1e30, 1.3, 1.3},
+    {"log", logl, 0, 1e-39, 1.3, 1.3},
+    {"tanh", tanhl, -1, 1, 2, 2.5},
+    {"tanh", tanhl, -12, 12, 2, 2.5},
+    {"erf", erfl, -1.2, 1.2, 2, 2.5},
+    {"erf", erfl, -8, 8, 2, 2.5},
+    {"sin", sinl, -4, 4, 0.6, 1},
+    {"sin", sinl, -1e6, 1e6, 0.6, 1},
+    {"sin", sinl, -1e15, 1e15, 0.6, 1},
+    {"sin", sinl, -3e38, 3e38, 0.6, 1},
+    {"cos", cosl, -4, 4, 0.6, 1},
+    {"cos", cosl, -1e6, 1e6, 0.6, 1},
+    {"cos", cosl, -1e300, 1e300, 0.6, 1},
+    {"sqrt", sqrtl, 0, 1e30, 0.5, 0.5},
+    {"rsqrt", rsqrt_exact, 0, 1e30, 1.5, 1.5},
+};
+
+static double accuracy_of(const accuracy_row *r, const loaded *l, uint32_t k, relax_dtype t)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_structures), cmocka_unit_test(test_ops), cmocka_unit_test(test_casts)};
+    enum { N = 32768 };
+    static char in[N * 8], out[N * 8];
+    int64_t n = N;
+    uint64_t seed = 42;
+    double worst = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double u = (double)(random64(&seed) >> 11) * 0x1p-53;
+        rx_store_f64(t, in + (size_t)i * rx_dtype_bytes(t), r->lo + u * (r->hi - r->lo));
+    }
+    void *bufs[3] = {in, in, out};
+    assert_int_equal(run_kernel(l, k, bufs, &n, 1), 0);
+    for (int64_t i = 0; i < n; i++) {
+        long double x = (long double)rx_load_f64(t, in + (size_t)i * rx_dtype_bytes(t)), y = r->exact(x);
+        double got = rx_load_f64(t, out + (size_t)i * rx_dtype_bytes(t)), e;
+        if (t == RELAX_F32 && fabsl(y) > 3.4028235677e38L) y = y > 0 ? (long double)INFINITY : -(long double)INFINITY;
+        if (isinf((double)y) || isinf(got)) {
+            e = isinf((double)y) && got == (double)y ? 0 : 1e30;
+        } else {
+            int bits = t == RELAX_F64 ? 53 : 24, low = t == RELAX_F64 ? -1074 : -149;
+            e = (double)(fabsl((long double)got - y) / ldexpl(1, y == 0 ? low : RX_MAX(ilogbl(y) - bits + 1, low)));
+        }
+        if (e > worst) worst = e;
+    }
+    return worst;
+}
+
+static void accuracy_on(const char *target)
+{
+    world w;
+    open_world(&w);
+    TL_TRY(w.ctx) {
+        const rx_prim *p[2 * RX_COUNT(accuracy_rows)];
+        loaded l;
+        for (uint32_t i = 0; i < 2 * RX_COUNT(accuracy_rows); i++) {
+            const char *t = i % 2 ? "f64" : "f32";
+            p[i] = parse(&w, elementwise(&w, rx_strf(w.ctx, "%s(A[i])", accuracy_rows[i / 2].name), t, t, true));
+        }
+        compile(&w, target, p, RX_COUNT(p), &l);
+        for (uint32_t i = 0; l.dl && i < RX_COUNT(p); i++) {
+            const accuracy_row *r = &accuracy_rows[i / 2];
+            double e = accuracy_of(r, &l, i, i % 2 ? RELAX_F64 : RELAX_F32), limit = i % 2 ? r->limit64 : r->limit32;
+            if (getenv("RELAX_VERBOSE"))
+                print_message("%-14s %-6s %s [%g, %g]: %.3f ulp\n", target, r->name, i % 2 ? "f64" : "f32", r->lo, r->hi, e);
+            if (!(e <= limit)) fail_msg("%s on %s [%g, %g]: %g ulp, limit %g", r->name, target, r->lo, r->hi, e, limit);
+        }
+        if (l.dl) rx_dl_close(l.dl);
+    } TL_END(w.ctx)
+    close_world(&w);
+}
+
+static void test_accuracy(void **state)
+{
+    (void)state;
+    accuracy_on("cpu:x86-64-v1");
+    accuracy_on("cpu:x86-64-v3");
+    accuracy_on("cpu:aarch64");
+}
+
+/* ---- errors ---- */
+static void test_checks(void **state)
+{
+    static const char *const text = "prim gather(A: Buffer((n,), f32), I: Buffer((m,), i64), C: Buffer((m,), f32)) {"
+        " for i: parallel in m { assert I[i] >= 0 and I[i] < n, index \"index\" C[i] = A[I[i]] } for i: parallel in m { C[i] = C[i] + 1.0 } }";
+    static const char *const lanes = "prim gather(A: Buffer((n,), f32), I: Buffer((m,), i64), C: Buffer((m,), f32)) {"
+        " for i: parallel in m // 4 { for v: vector in 4 { if I[i * 4 + v] != -7 {"
+        " assert I[i * 4 + v] >= 0 and I[i * 4 + v] < n, index \"index\" C[i * 4 + v] = A[I[i * 4 + v]] } } } }";
+    world w;
+    (void)state;
+    open_world(&w);
+    TL_TRY(w.ctx) {
+        const rx_prim *p[2] = {parse(&w, text), parse(&w, lanes)};
+        loaded l;
+        compile(&w, "cpu", p, 2, &l);
+        for (uint32_t k = 0; l.dl && k < 2; k++) {
+            float a[4] = {10, 20, 30, 40}, c[4] = {0};
+            int64_t i[4] = {3, 0, 2, 1}, syms[2] = {4, 4};
+            void *bufs[3] = {a, i, c};
+            assert_int_equal(run_kernel(&l, k, bufs, syms, 2), 0);
+            assert_true(c[0] == (k ? 40 : 41) && c[3] == (k ? 20 : 21));
+            i[2] = -7;
+            c[2] = 5;
+            assert_int_equal(run_kernel(&l, k, bufs, syms, 2), k ? 0 : RXE_INDEX);
+            assert_true(c[2] == 5);
+            i[1] = INT64_MIN;
+            assert_int_equal(run_kernel(&l, k, bufs, syms, 1), RXE_INDEX);
+        }
+        if (l.dl) rx_dl_close(l.dl);
+    } TL_END(w.ctx)
+    close_world(&w);
+}
+
+static int32_t cancel_at_once(void *user) { return ++*(int *)user > 1; }
+static void count_progress(void *user, const char *phase, int64_t done, int64_t total)
+{
+    (void)total;
+    assert_string_equal(phase, "codegen");
+    *(int64_t *)user = done;
+}
+
+static void test_failures(void **state)
+{
+    static const char *const good = "prim f(A: Buffer((n,), f32)) { for i in n { A[i] = 1.0 } }";
+    world w;
+    (void)state;
+    open_world(&w);
+    rx_prim *p = NULL, *bad = NULL;
+    const rx_prim *many[40];
+    loaded l;
+    TL_TRY(w.ctx) {
+        p = parse(&w, good);
+        bad = parse(&w, good);
+        bad->params[0]->param = 3;
+        for (uint32_t i = 0; i < RX_COUNT(many); i++) many[i] = p;
+    } TL_END(w.ctx)
+    TL_TRY(w.ctx) { compile(&w, "cpu", (const rx_prim *[]){bad}, 1, &l); } TL_END_FAILS(w.ctx, RXE_CODEGEN)
+    int calls = 0;
+    int64_t done = 0;
+    w.ctx->cancel = cancel_at_once;
+    w.ctx->cancel_user = &calls;
+    TL_TRY(w.ctx) { compile(&w, "cpu", many, RX_COUNT(many), &l); } TL_END_FAILS(w.ctx, RXE_CANCELLED)
+    w.ctx->cancel = NULL;
+    w.ctx->progress = count_progress;
+    w.ctx->progress_user = &done;
+    TL_TRY(w.ctx) {
+        rx_code again, null;
+        rx_target_parse(w.ctx, "cpu", 3);
+        compile(&w, "cpu", many, RX_COUNT(many), &l);
+        assert_int_equal(done, RX_COUNT(many));
+        rx_codegen(w.ctx, &w.a, rx_target_parse(w.ctx, "cpu", 3), many, RX_COUNT(many), NULL, &again);
+        assert_int_equal(again.so_size, l.code.so_size);
+        assert_memory_equal(again.so, l.code.so, again.so_size);
+        rx_dl_close(l.dl);
+        rx_codegen_null(w.ctx, &w.a, NULL, many, 3, NULL, &null);
+        assert_int_equal(null.nentries, 3);
+    } TL_END(w.ctx)
+    TL_TRY(w.ctx) { rx_target_parse(w.ctx, "cpu:pentium9+magic", 18); } TL_END_FAILS(w.ctx, RXE_TARGET)
+    close_world(&w);
+}
+
+/* the widest machines: code is made, not run */
+static void test_avx512(void **state)
+{
+    (void)state;
+    structures_on("cpu:x86-64-v4", 1);
+    structures_on("cpu:x86-64-v4+avx512vnni+avx512bf16", 1);
+    accuracy_on("cpu:x86-64-v4");
+}
+
+/* ---- aarch64, under an emulator ---- */
+static void put_bytes(rx_buf *b, const void *p, size_t n) { rx_putn(b, p, n); }
+
+static void put_job(world *w, rx_buf *b, const loaded *l, uint32_t k, const test_case *c)
+{
+    const rx_kernel_code *code = &l->code.kernels[k];
+    rx_exvec syms = {0};
+    rx_prim_symbols(w->ctx, &w->a, c->p, &syms);
+    uint32_t head[4] = {code->first, code->nphases, c->p->nparams, syms.n};
+    put_bytes(b, head, sizeof head);
+    put_bytes(b, code->parallel, code->nphases);
+    put_bytes(b, c->syms, syms.n * sizeof *c->syms);
+    for (uint32_t i = 0; i < c->p->nparams; i++) {
+        uint64_t size = (uint64_t)c->in[i].n * rx_dtype_bytes(c->in[i].t);
+        put_bytes(b, &size, 8);
+        put_bytes(b, c->in[i].data, size);
+    }
+}
+
+static void check_job(world *w, const uint8_t **at, const test_case *c)
+{
+    array want[MAXP], got[MAXP];
+    void *wb[MAXP];
+    int32_t err;
+    memcpy(&err, *at, 4);
+    *at += 4;
+    assert_int_equal(err, 0);
+    copy_arrays(w, c, want, wb);
+    rx_interp_prim(w->ctx, c->p, wb, c->syms);
+    for (uint32_t i = 0; i < c->p->nparams; i++) {
+        size_t size = (size_t)c->in[i].n * rx_dtype_bytes(c->in[i].t);
+        got[i] = c->in[i];
+        got[i].data = rx_arena_dup(&w->a, *at, size + 1);
+        *at += size;
+        char what[700];
+        snprintf(what, sizeof what, "aarch64, parameter %u of\n%.600s\n", i, c->text);
+        compare(what, &got[i], &want[i], c->tolerance);
+    }
+}
+
+static bool shell(const char *command) { return system(command) == 0; }
+
+static void emulate(world *w, const char *dir, test_case *cases, const uint32_t *kernel, uint32_t n, const loaded *l)
+{
+    char cmd[1024], path[256];
+    rx_buf b;
+    rx_file out;
+    rx_buf_init(&b, &w->a);
+    put_bytes(&b, &n, 4);
+    for (uint32_t i = 0; i < n; i++) put_job(w, &b, l, kernel[i], &cases[i]);
+    snprintf(path, sizeof path, "%s/k.so", dir);
+    assert_int_equal(rx_file_write(path, l->code.so, l->code.so_size), 0);
+    snprintf(path, sizeof path, "%s/jobs", dir);
+    assert_int_equal(rx_file_write(path, b.at, b.n), 0);
+    snprintf(cmd, sizeof cmd, "qemu-aarch64 -L /usr/aarch64-linux-gnu %s/run %s/k.so %s/jobs %s/results", dir, dir, dir, dir);
+    assert_true(shell(cmd));
+    snprintf(path, sizeof path, "%s/results", dir);
+    assert_int_equal(rx_file_map(path, &out), 0);
+    const uint8_t *at = out.at;
+    for (uint32_t i = 0; i < n; i++) check_job(w, &at, &cases[i]);
+    assert_ptr_equal(at, out.at + out.size);
+    rx_file_unmap(&out);
+}
+
+static void aarch64_cases(world *w, const char *dir)
+{
+    uint32_t np = RX_COUNT(programs), n = 0;
+    test_case *c = RX_NEWN(&w->a, test_case, 4096);
+    const rx_prim **prims = RX_NEWN(&w->a, const rx_prim *, 1024);
+    uint32_t *kernel = RX_NEWN(&w->a, uint32_t, 4096);
+    loaded l;
+    for (uint32_t i = 0; i < np; i++) {
+        prims[i] = parse(w, programs[i].text);
+        for (uint32_t s = 0; s < RX_COUNT(row_sizes); s++) {
+            kernel[n] = i;
+            c[n++] = program_case(w, prims[i], i, s);
+        }
+    }
+    for (uint32_t r = 0; r < RX_COUNT(op_rows); r++)
+        for (uint32_t d = 0; d < RX_COUNT(dtypes); d++) {
+            const rx_dtype_info *t = &rx_dtypes[dtypes[d]];
+            if (!strchr(op_rows[r].kinds, t->kind)) continue;
+            const char *expr = substitute(w, op_rows[r].expr, t->name);
+            c[n].text = elementwise(w, expr, t->name, op_rows[r].result[0] == 'T' ? t->name : "bool", (r + d) % 2);
+            prims[np] = c[n].p = parse(w, c[n].text);
+            c[n].syms[0] = 328;
+            c[n].tolerance = op_rows[r].tolerance;
+            sizes(w, &c[n], 1000 + r, false);
+            kernel[n++] = np++;
+        }
+    compile(w, "cpu:aarch64", prims, np, &l);
+    emulate(w, dir, c, kernel, n, &l);
+}
+
+static void test_aarch64(void **state)
+{
+    char dir[] = "/tmp/relax-test-XXXXXX", cmd[512];
+    (void)state;
+    if (!shell("aarch64-linux-gnu-gcc --version >/dev/null 2>&1") || !shell("qemu-aarch64 --version >/dev/null 2>&1")) skip();
+    assert_non_null(mkdtemp(dir));
+    snprintf(cmd, sizeof cmd, "aarch64-linux-gnu-gcc -std=c17 -D_GNU_SOURCE -O1 -Isrc tests/unit/cross/run_kernels.c -o %s/run -ldl", dir);
+    assert_true(shell(cmd));
+    world w;
+    open_world(&w);
+    TL_TRY(w.ctx) { aarch64_cases(&w, dir); } TL_END(w.ctx)
+    close_world(&w);
+    snprintf(cmd, sizeof cmd, "rm -r %s", dir);
+    assert_true(shell(cmd));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_structures), cmocka_unit_test(test_ops),      cmocka_unit_test(test_casts),
+        cmocka_unit_test(test_accuracy),   cmocka_unit_test(test_checks),   cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_avx512),     cmocka_unit_test(test_aarch64),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
