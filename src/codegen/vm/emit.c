@@ -235,7 +235,8 @@ static void alloc(vm_emit *e, relax_value *v, int32_t r)
     else rx_pkgw_op(e->w, RX_BC_ALLOC, r, t);
 }
 
-/* A result from outside the type system (a host function, a call by value) is checked, so that kernels may rely on it. */
+/* A result from outside the type system (a host function, a call by value), or a field, whose kind the verifier of executables
+ * forgot in the tuple, is checked, so that kernels may rely on it. */
 static void trust_after_match(vm_emit *e, relax_value *v, int32_t r, const char *name)
 {
     if (v->type->kind != RX_TY_OBJECT) vm_match(e, r, v->type, -1, name);
@@ -280,8 +281,9 @@ static void binding(vm_emit *e, relax_value *v)
         return;
     }
     case RX_V_GET: {
-        int32_t from = vm_reg(e, v->args[0]);
-        rx_pkgw_op(e->w, RX_BC_GET, new_reg(e, v), from, (int)v->u.index);
+        int32_t from = vm_reg(e, v->args[0]), r = new_reg(e, v);
+        rx_pkgw_op(e->w, RX_BC_GET, r, from, (int)v->u.index);
+        trust_after_match(e, v, r, "field");
         return;
     }
     case RX_V_MATCH_CAST: {
