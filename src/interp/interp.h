@@ -19,7 +19,7 @@ struct rx_ival {
     int64_t *dims;
     void *data;                        /* TENSOR */
     size_t bytes;
-    uint64_t bits;                     /* PRIM: the element, as in memory */
+    uint64_t bits;                     /* PRIM: the element, as in memory. SHAPE: bit i: dim i is a 0 that stands in the program (see reshape) */
     rx_ival **at; uint32_t n;          /* TUPLE */
     relax_function *fn;                /* FUNC */
     const char *s;                     /* STR */

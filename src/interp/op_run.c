@@ -98,8 +98,37 @@ static rx_attrs constant_attrs(rx_interp *in, const rx_attrs *attrs, const rx_ma
     return r;
 }
 
+/* The 0 of a shape that is computed is an extent of 0; a literal one (rx_ival.bits) keeps the input's. On constants the rule of
+ * deduction could not tell them apart. */
+static rx_ty reshaped(rx_opx *o)
+{
+    const rx_ival *x = o->x[0], *s = o->x[1];
+    rx_ex d[RX_MAX_RANK];
+    int64_t part = 1, v[RX_MAX_RANK], hole = -1;
+    for (int32_t i = 0; i < s->ndim; i++) {
+        v[i] = s->bits >> i & 1 && i < x->ndim ? x->dims[i] : s->dims[i];
+        if (v[i] < 0 && (v[i] < -1 || hole >= 0))
+            rx_opx_fail(o, RXE_SHAPE, "dim %d of the new shape is %lld", i, (long long)v[i]);
+        if (v[i] < 0)
+            hole = i;
+        else if (!rx_mul_ok(part, v[i], &part))
+            rx_opx_fail(o, RXE_LIMIT, "the new shape is too large");
+    }
+    if (hole >= 0 && part > 0) {
+        v[hole] = rx_ival_count(x) / part;
+        part *= v[hole];
+    }
+    if (part != rx_ival_count(x) || (hole >= 0 && v[hole] < 0))
+        rx_opx_fail(o, RXE_SHAPE, "%lld elements do not become %lld", (long long)rx_ival_count(x), (long long)part);
+    for (int32_t i = 0; i < s->ndim; i++)
+        d[i] = rx_int(o->ctx, v[i]);
+    return rx_ty_tensor(o->ctx, d, s->ndim, x->dtype);
+}
+
 static rx_ty result_type(rx_opx *o, relax_function *f)
 {
+    if (o->op->code == RX_OP_RESHAPE && o->n == 2 && o->x[0] && o->x[1] && o->x[0]->kind == RX_I_TENSOR && o->x[1]->kind == RX_I_SHAPE)
+        return reshaped(o);
     rx_ty *types = RX_NEWN(o->a, rx_ty, (size_t)o->n + 1);
     rx_exvec checks = {0};
     for (uint32_t i = 0; i < o->n; i++)

@@ -78,7 +78,10 @@ static rx_ival *leaf(act *t, const relax_value *v)
             if (d[i] < -1)
                 fail(t, v, RXE_BAD_VALUE, "dim %u of a shape is %lld", i, (long long)d[i]);
         }
-        return rx_ival_shape(t->a, d, (int32_t)v->nsyms);
+        r = rx_ival_shape(t->a, d, (int32_t)v->nsyms);
+        for (uint32_t i = 0; i < v->nsyms; i++)
+            r->bits |= (uint64_t)rx_is_value(v->syms[i], 0) << i;
+        return r;
     case RX_V_PRIM:
         return scalar(t, v);
     case RX_V_FUNC:

@@ -4,7 +4,8 @@
  * wrap at the width; f32 is computed in double and rounded once (exact for + - * / sqrt, because double has more than twice its
  * bits); f16, bf16 and f8 are computed as f32 and rounded once more. Integer division by zero gives 0, INT_MIN / -1 wraps,
  * min and max give NaN when one side is NaN, select evaluates one side only, so a load on the other side is not made.
- * Loops of every kind run in order. ALLOCs are filled with 0xA5 bytes, so that reading undefined contents shows.
+ * Serial, unrolled and reduce loops run in order; PARALLEL and VECTOR loops from their last iteration to the first, so that one which
+ * depends on another shows. ALLOCs are filled with 0xA5 bytes, so that reading undefined contents shows.
  * Shared nodes of big expressions are evaluated once a statement (the stamp). */
 #include "interp/interp.h"
 
@@ -389,6 +390,7 @@ static void run_alloc(machine *m, const rx_stmt *s)
 static void run_loop(machine *m, const rx_stmt *s)
 {
     int64_t start = eval(m, s->u.loop.start).i, extent = eval(m, s->u.loop.extent).i;
+    bool backwards = !s->u.loop.reduce && (s->u.loop.how == RX_PARALLEL || s->u.loop.how == RX_VECTOR);
     if (s->u.loop.init)
         run(m, s->u.loop.init);
     for (int64_t i = 0; i < extent; i++) {
@@ -397,7 +399,7 @@ static void run_loop(machine *m, const rx_stmt *s)
             if (rx_cancelled(m->ctx))
                 fail(m, RXE_CANCELLED, "the host asked to stop");
         }
-        set_sym(m, s->u.loop.var, (val){.i = start + i});
+        set_sym(m, s->u.loop.var, (val){.i = start + (backwards ? extent - 1 - i : i)});
         run(m, s->u.loop.body);
     }
 }

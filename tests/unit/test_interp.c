@@ -58,6 +58,8 @@ static const struct { const char *text, *want; } rows[] = {
     {"y = matmul(const(f32, (2, 1), [1.0, 2.0]), const(f32, (2, 2), [1.0, 2.0, 3.0, 4.0]), transpose_a=true) return y", "f32(1, 2)[7.0, 10.0]"},
     {"y = matmul(const(f32, (2, 0), []), const(f32, (0, 1), [])) return y", "f32(2, 1)[0.0, 0.0]"},
     {"y = reshape(const(i8, (2, 3), [1, 2, 3, 4, 5, 6]), shape(3, -1)) return y", "i8(3, 2)[1, 2, 3, 4, 5, 6]"},
+    {"y = reshape(const(i8, (2, 2), [1, 2, 3, 4]), shape(0, 1, -1)) return y", "i8(2, 1, 2)[1, 2, 3, 4]"},
+    {"y = reshape(const(i8, (0, 3), []), shape(3, 5)) return y", "does not parse"},
     {"y = permute_dims(const(i8, (2, 3), [1, 2, 3, 4, 5, 6])) return y", "i8(3, 2)[1, 4, 2, 5, 3, 6]"},
     {"y = concat(const(i8, (1, 2), [1, 2]), const(i8, (1, 1), [3]), axis=1) return y", "i8(1, 3)[1, 2, 3]"},
     {"y = split(const(i8, (5,), [1, 2, 3, 4, 5]), sections=2) return y", "(i8(3)[1, 2, 3], i8(2)[4, 5])"},
