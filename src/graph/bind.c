@@ -64,7 +64,7 @@ void rx_require_eq(relax_function *f, rx_exvec *checks, rx_ex a, rx_ex b, const 
 
 /* --- matching parameters with arguments --- */
 
-typedef struct pair { rx_ex p, a; const char *what; } pair;
+typedef struct pair { rx_ex p, a; const char *what; bool solved; } pair;
 typedef struct matcher {
     relax_context *ctx;
     relax_function *f;
@@ -93,7 +93,7 @@ static void add_dims(matcher *m, rx_ty p, rx_ty a, const char *what)
     if (!p->known || !a->known)
         return;
     for (int32_t i = 0; i < p->ndim; i++) {
-        pair x = {p->dims[i], a->dims[i], p->kind == RX_TY_PRIM ? what : rx_strf(m->ctx, "%s, dim %d", what, i)};
+        pair x = {p->dims[i], a->dims[i], p->kind == RX_TY_PRIM ? what : rx_strf(m->ctx, "%s, dim %d", what, i), false};
         rx_push(m->a, &m->pairs, x);
     }
 }
@@ -160,6 +160,7 @@ static void bind_linear(matcher *m)
             if (!rx_solve(m->ctx, rx_subst(m->ctx, x->p, m->binding), x->a, sym, &value, &cond))
                 continue;
             rx_map_put(m->binding, RX_KEY(sym), (void *)value);
+            x->solved = true;
             if (cond)
                 rx_require(m->f, m->checks, cond, rx_strf(m->ctx, "%s has no solution", x->what));
             again = true;
@@ -172,7 +173,7 @@ static void compare(matcher *m)
     for (uint32_t i = 0; i < m->pairs.n; i++) {
         pair *x = &m->pairs.at[i];
         rx_ex sym = NULL;
-        if (unbound(m, x->p, &sym))
+        if (x->solved || unbound(m, x->p, &sym))
             continue;
         rx_ex p = rx_subst(m->ctx, x->p, m->binding);
         if (p->dtype == RELAX_BOOL)
