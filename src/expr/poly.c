@@ -18,7 +18,8 @@ int64_t rx_gcd(int64_t a, int64_t b)
 
 static rx_ex raw(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b)
 {
-    if (rx_expr_cmp(a, b) > 0) { rx_ex t = a; a = b; b = t; }
+    bool swap = a->op == RX_EX_INT || (b->op != RX_EX_INT && rx_expr_cmp(a, b) > 0);
+    if (swap) { rx_ex t = a; a = b; b = t; }
     return rx_node2(ctx, op, RX_EX_RAW, RELAX_I64, a, b);
 }
 

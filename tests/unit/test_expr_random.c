@@ -238,7 +238,7 @@ static void random_expressions(void **state)
     (void)state;
     const char *n = getenv("RELAX_N"), *seed = getenv("RELAX_SEED");
     volatile int64_t bad = 0;
-    int64_t total = n ? atoll(n) : 20000;
+    int64_t total = n ? atoll(n) : 100000;
     static gen g;
     g.seed = 88172645463325252ull + (seed ? strtoull(seed, NULL, 10) * 0x9E3779B97F4A7C15ull : 0);
     for (volatile int64_t i = 0; i < total && bad < 5; i += 20) {
@@ -316,6 +316,12 @@ static int one_large(world *w, gen *g)
     int bad = 0;
     rx_bounds(ctx, NULL, e, &lo, &hi);
     rx_modular(ctx, NULL, e, &m, &b);
+    rx_buf text;
+    rx_buf_init(&text, &ctx->arena);
+    rx_print_expr(&text, e);
+    rx_scope_fns fns = {by_name, NULL, w};
+    rx_ex back = rx_parse_expr_text(ctx, text.at, text.n, &fns);
+    if (back != e) explain(w, "text", e, back), bad++;
     for (int i = 0; i < POINTS && !bad; i++) {
         wide r, r2;
         for (int k = 0; k < NVARS; k++) w->v[k] = big(g);
@@ -335,7 +341,7 @@ static void large_numbers(void **state)
     (void)state;
     const char *n = getenv("RELAX_N"), *seed = getenv("RELAX_SEED");
     volatile int64_t bad = 0;
-    int64_t total = n ? atoll(n) : 10000;
+    int64_t total = (n ? atoll(n) : 100000) / 50;
     static gen g;
     g.seed = 1234567 + (seed ? strtoull(seed, NULL, 10) * 0x9E3779B97F4A7C15ull : 0);
     for (volatile int64_t i = 0; i < total && bad < 5; i += 20) {
