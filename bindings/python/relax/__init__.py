@@ -14,7 +14,7 @@ The C library does all the work; this package holds no compiler logic.
 """
 from typing import Any as _Any, Callable as _Callable, List as _List
 
-from . import _lib, _ops
+from . import _lib, _ops, llm
 from ._core import (BoundError, Cancelled, Context, DTypeError, Error, FileError, FormatError, InvalidError, NotFoundError,
                     OpInfo, OutOfMemory, ShapeError, UnsupportedError)
 from ._exec import (VM, Executable, ExecutableFunction, Memory, Weight, Weights, build, interpret, register_foreign,
@@ -30,7 +30,7 @@ __version__: str = (_lib.lib.version_string() or b"").decode()
 __all__ = ["BoundError", "Buffer", "Builder", "Cancelled", "Context", "DTypeError", "Dim", "Error", "Executable",
            "ExecutableFunction", "Expr", "FileError", "FormatError", "Function", "HostPass", "InvalidError", "Memory", "Module",
            "NotFoundError", "OpInfo", "OutOfMemory", "Pipeline", "PrimBuilder", "Shape", "ShapeError", "Target", "Tensor", "Type",
-           "UnsupportedError", "VM", "Value", "Weight", "Weights", "build", "const", "empty", "host_pass", "interpret",
+           "UnsupportedError", "VM", "Value", "Weight", "Weights", "build", "const", "empty", "host_pass", "interpret", "llm",
            "register_foreign", "register_library", "register_openblas", "register_packed", "shape", "tensor", "unregister"]
 
 

@@ -13,7 +13,7 @@ from ctypes import byref, c_int64, c_size_t, c_void_p
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _lib
-from ._core import INTERNAL, OK, Context, NotFoundError, Progress, State, reporting
+from ._core import INTERNAL, LIMIT, OK, Context, NotFoundError, Progress, State, reporting
 from ._dtype import from_dl, row_of
 from ._ir import Module
 from ._lib import Any_, DLTensor, encoded, lib, string, text
@@ -435,14 +435,14 @@ class Weights:
         while True:
             out = ctypes.create_string_buffer(size)
             status = self._state.call(lib.weights_meta, self._ptr, encoded(key), out, size)
-            if status != OK:
-                error = self._state.error(status)
-                if isinstance(error, NotFoundError):
-                    return None
-                raise error
-            if len(out.value) < size - 1:
+            if status == OK:
                 return string(out.value)
-            size *= 8
+            error = self._state.error(status)
+            if isinstance(error, NotFoundError):
+                return None
+            if status != LIMIT or size > 2**28:
+                raise error
+            size *= 8                  # it needs more room
 
     def __str__(self) -> str:
         return self._state.call(text, lib.weights_text, self._ptr)
