@@ -121,7 +121,8 @@ bool rx_sched_fuse(rx_tb *t, rx_prim *p, rx_ex outer, rx_ex *fused)
     relax_context *ctx = t->ctx;
     rx_stmt *l = loop_of(p, outer), *i = perfect(ctx, l);
     if (!i || l->u.loop.reduce != i->u.loop.reduce || i->u.loop.how != RX_SERIAL ||
-        (l->u.loop.how != RX_SERIAL && l->u.loop.how != RX_PARALLEL))
+        (l->u.loop.how != RX_SERIAL && l->u.loop.how != RX_PARALLEL) ||
+        (l->u.loop.how == RX_PARALLEL && !rx_loop_independent(t, p->facts, i)))
         return false;
     rx_ex n = rx_nonneg_extent(t, p->facts, l->u.loop.extent), m = rx_nonneg_extent(t, p->facts, i->u.loop.extent);
     rx_ex f = rx_loopvar(t, rx_strf(ctx, "%s_%s", rx_sym_of(outer)->name, rx_sym_of(i->u.loop.var)->name));
