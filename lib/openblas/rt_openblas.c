@@ -1,14 +1,15 @@
 /* rt_openblas.c: OpenBLAS behind call_dps_library, run-time half.
  *
- * openblas.sgemm: A (…, m, k) f32, B (k, n) or (…, k, n) f32 -> C (…, m, n) f32; optional symbolic arguments [transpose A, transpose B] say
- * that the last two dims of A, B are stored the other way round. The library is opened when it is registered and stays open:
- * it keeps threads, so it cannot be closed. How many threads it uses is a setting of the whole process and is left to the host. */
+ * openblas.sgemm: A (…, m, k) f32, B (k, n) or (…, k, n) f32 -> C (…, m, n) f32; optional symbolic arguments [transpose
+ * A, transpose B] say that the last two dims of A, B are stored the other way round. The library is opened when it is
+ * registered and stays open: it keeps threads, so it cannot be closed. How many threads it uses is a setting of the
+ * whole process and is left to the host. */
 #include "rt/rt.h"
 
 #include <stdio.h>
 
-typedef void (*sgemm_fn)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb,
-                         float beta, float *c, int ldc);
+typedef void (*sgemm_fn)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda,
+                         const float *b, int ldb, float beta, float *c, int ldc);
 enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
 
 static relax_status say(const relax_library_call *c, const char *text)
@@ -55,8 +56,8 @@ static relax_status sgemm(void *user, const relax_library_call *call)
         if (k == 0)
             memset(to, 0, (size_t)(m * n) * sizeof *to);
         else
-            fn(ROW_MAJOR, ta ? TRANS : NO_TRANS, tb ? TRANS : NO_TRANS, (int)m, (int)n, (int)k, 1.0f, data(a) + i * m * k, (int)sa[1],
-               data(b) + (b->ndim > 2 ? i * k * n : 0), (int)sb[1], 0.0f, to, (int)n);
+            fn(ROW_MAJOR, ta ? TRANS : NO_TRANS, tb ? TRANS : NO_TRANS, (int)m, (int)n, (int)k, 1.0f,
+               data(a) + i * m * k, (int)sa[1], data(b) + (b->ndim > 2 ? i * k * n : 0), (int)sb[1], 0.0f, to, (int)n);
     }
     return RELAX_OK;
 }
@@ -74,8 +75,8 @@ relax_status rx_openblas_register(relax_context *ctx)
     if (!fn) {
         if (dl)
             rx_dl_close(dl);
-        return rx_error(ctx, RXE_NO_LIBRARY, NULL, "install OpenBLAS (Debian: libopenblas0-pthread)", "OpenBLAS cannot be used: %s",
-                        dl ? "it has no cblas_sgemm" : why);
+        return rx_error(ctx, RXE_NO_LIBRARY, NULL, "install OpenBLAS (Debian: libopenblas0-pthread)",
+                        "OpenBLAS cannot be used: %s", dl ? "it has no cblas_sgemm" : why);
     }
     return rx_lib_register(ctx, "openblas.sgemm", sgemm, fn);
 }

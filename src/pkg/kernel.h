@@ -3,9 +3,9 @@
 #define RX_KERNEL_H
 #include <stdint.h>
 typedef struct rx_kernel_args {
-    void *const *bufs;                 /* parameters of the prim func in order: first element, compact row-major, aligned to the element */
+    void *const *bufs;                 /* parameters of the prim func in order: first element, compact, aligned */
     const int64_t *syms;               /* its symbols, in the order of rx_prim_symbols */
-    int32_t *err;                      /* first failed check writes its RXE number here (0 before); others may still run */
+    int32_t *err;                      /* a failed check writes its RXE number here (0 before); others may still run */
     int64_t part, nparts;              /* this call does part `part` of nparts of the phase's outer parallel loop */
     void *scratch;                     /* reserved, NULL */
 } rx_kernel_args;

@@ -1,5 +1,6 @@
-/* print.c: an executable as text for people: tables, signatures, bytecode. In: an rx_pkg that rx_pkg_open accepted; runs inside a
- * frame, since rx_buf memory is an arena's. Slots print as s3 or as the symbol that lives there, registers as r3. */
+/* print.c: an executable as text for people: tables, signatures, bytecode. In: an rx_pkg that rx_pkg_open accepted;
+ * runs inside a frame, since rx_buf memory is an arena's. Slots print as s3 or as the symbol that lives there,
+ * registers as r3. */
 #include "pkg/pkg.h"
 
 typedef struct printer { rx_buf *b; const rx_pkg *p; const rx_pkg_fn *f; } printer;
@@ -192,7 +193,8 @@ static void put_tables(const printer *o)
     rx_buf *b = o->b;
     for (uint32_t i = 0; i < p->n_kernels; i++) {
         const rx_pkg_kernel *k = &p->kernels[i];
-        rx_putf(b, "kernel %s: %d buffers, %d symbols, %d phases (", rx_pkg_str(p, k->name), k->nbufs, k->nsyms, k->nphases);
+        rx_putf(b, "kernel %s: %d buffers, %d symbols, %d phases (", rx_pkg_str(p, k->name), k->nbufs, k->nsyms,
+                k->nphases);
         for (int32_t j = 0; j < k->nphases; j++)
             rx_putc(b, p->phases[k->phase0 + j] ? 'p' : 's');
         rx_putf(b, ")%s%s\n", *rx_pkg_str(p, k->origin) ? " from " : "", rx_pkg_str(p, k->origin));
@@ -202,7 +204,8 @@ static void put_tables(const printer *o)
         rx_putf(b, "native %s: %lld bytes, features 0x%x\n", rx_pkg_str(p, n->target), (long long)n->size, n->features);
     }
     for (uint32_t i = 0; i < p->n_libs; i++)
-        rx_putf(b, "library %s%s\n", rx_pkg_str(p, p->libs[i].name), p->libs[i].kind == RX_LIB_PACKED ? " (values)" : "");
+        rx_putf(b, "library %s%s\n", rx_pkg_str(p, p->libs[i].name),
+                p->libs[i].kind == RX_LIB_PACKED ? " (values)" : "");
     for (uint32_t i = 0; i < p->n_weights; i++)
         rx_putf(b, "weight %s: %s\n", rx_pkg_str(p, p->weights[i].name), rx_pkg_str(p, p->weights[i].type));
     for (uint32_t i = 0; i < p->n_consts; i++) {

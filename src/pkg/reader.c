@@ -18,7 +18,8 @@ static uint64_t table_hash(const uint8_t *bytes, uint32_t nsections)
 static relax_status read_header(relax_context *ctx, const uint8_t *bytes, size_t size, rx_pkg_header *h)
 {
     if ((uintptr_t)bytes % RX_PKG_ALIGN)
-        return rx_error(ctx, RXE_BAD_VALUE, NULL, NULL, "the bytes of an executable must be aligned to %d", RX_PKG_ALIGN);
+        return rx_error(ctx, RXE_BAD_VALUE, NULL, NULL, "the bytes of an executable must be aligned to %d",
+                        RX_PKG_ALIGN);
     if (size < sizeof *h || memcmp(bytes, magic, sizeof magic) != 0)
         return rx_error(ctx, RXE_FILE_MAGIC, NULL, "it does not begin with RELAXEXE", "not an executable of librelax");
     memcpy(h, bytes, sizeof *h);
@@ -26,10 +27,11 @@ static relax_status read_header(relax_context *ctx, const uint8_t *bytes, size_t
         return rx_error(ctx, RXE_UNSUPPORTED, NULL, NULL, "the executable was written for the other byte order");
     if (h->major != RX_PKG_MAJOR)
         return rx_error(ctx, RXE_FILE_VERSION, NULL, "build it again with this version",
-                        "the executable has format %d.%d, this library reads %d.%d", h->major, h->minor, RX_PKG_MAJOR, RX_PKG_MINOR);
+                        "the executable has format %d.%d, this library reads %d.%d", h->major, h->minor, RX_PKG_MAJOR,
+                        RX_PKG_MINOR);
     if (h->file_size != size)
-        return rx_error(ctx, RXE_FILE_CORRUPT, NULL, "it may be cut off", "the executable should have %llu bytes, it has %zu",
-                        (unsigned long long)h->file_size, size);
+        return rx_error(ctx, RXE_FILE_CORRUPT, NULL, "it may be cut off",
+                        "the executable should have %llu bytes, it has %zu", (unsigned long long)h->file_size, size);
     if (h->nsections > MAX_SECTIONS || h->nsections > (size - sizeof *h) / sizeof(rx_pkg_section))
         return rx_error(ctx, RXE_FILE_CORRUPT, NULL, NULL, "the table of %u sections does not fit", h->nsections);
     if (table_hash(bytes, h->nsections) != h->table_hash)
@@ -57,7 +59,8 @@ static bool section_field(rx_pkg *p, uint32_t kind, const void ***at, uint32_t *
 static relax_status read_section(relax_context *ctx, rx_pkg *p, const rx_pkg_section *s, uint64_t *end)
 {
     if (s->offset % RX_PKG_ALIGN || s->offset < *end || s->offset > p->size || s->size > p->size - s->offset)
-        return rx_error(ctx, RXE_FILE_CORRUPT, NULL, NULL, "section %u lies outside the file or over another one", s->kind);
+        return rx_error(ctx, RXE_FILE_CORRUPT, NULL, NULL, "section %u lies outside the file or over another one",
+                        s->kind);
     *end = s->offset + s->size;
     const uint8_t *bytes = p->bytes + s->offset;
     if (rx_hash(bytes, (size_t)s->size, 0) != s->hash)
@@ -69,8 +72,8 @@ static relax_status read_section(relax_context *ctx, rx_pkg *p, const rx_pkg_sec
         if (!s->required)
             return RELAX_OK;
         return rx_error(ctx, RXE_FILE_VERSION, NULL, "use a newer version of this library",
-                        "the executable (format %d.%d) needs section %u, which this library (%d.%d) does not know", RX_PKG_MAJOR,
-                        p->minor, s->kind, RX_PKG_MAJOR, RX_PKG_MINOR);
+                        "the executable (format %d.%d) needs section %u, which this library (%d.%d) does not know",
+                        RX_PKG_MAJOR, p->minor, s->kind, RX_PKG_MAJOR, RX_PKG_MINOR);
     }
     if (*at || s->size % record || s->size / record > INT32_MAX)
         return rx_error(ctx, RXE_FILE_CORRUPT, NULL, NULL, "section %u occurs twice or has a broken size", s->kind);

@@ -59,14 +59,16 @@ bool rx_pkg_type_bytes(const rx_pkg *p, const rx_pkg_type *t, const int64_t *slo
     return empty || (fits && n <= PTRDIFF_MAX - 4096);
 }
 
-relax_status rx_pkg_peak(relax_context *ctx, const rx_pkg *p, int32_t fn, const int64_t *syms, uint32_t nsyms, int64_t *bytes)
+relax_status rx_pkg_peak(relax_context *ctx, const rx_pkg *p, int32_t fn, const int64_t *syms, uint32_t nsyms,
+                         int64_t *bytes)
 {
     const rx_pkg_fn *f = &p->fns[fn];
     const char *name = rx_pkg_str(p, f->name);
     if (f->mem_ref == RX_REF_NONE)
         return rx_error(ctx, RXE_NOT_FOUND, NULL, NULL, "%s: the executable has no formula for its memory", name);
     if (nsyms != (uint32_t)f->nsyms)
-        return rx_error(ctx, RXE_ARG_COUNT, NULL, NULL, "%s: %d symbols need values, %u are given", name, f->nsyms, nsyms);
+        return rx_error(ctx, RXE_ARG_COUNT, NULL, NULL, "%s: %d symbols need values, %u are given", name, f->nsyms,
+                        nsyms);
     size_t size = (size_t)f->nslots * sizeof(int64_t);
     int64_t *slots = rx_heap_alloc(&ctx->heap, size, _Alignof(int64_t));
     if (!slots)
@@ -78,5 +80,6 @@ relax_status rx_pkg_peak(relax_context *ctx, const rx_pkg *p, int32_t fn, const 
     if (!err)
         *bytes = rx_pkg_ref(p, slots, f->mem_ref);
     rx_heap_free(&ctx->heap, slots, size);
-    return err ? rx_error(ctx, (enum rx_err)err, NULL, NULL, "%s: its memory cannot be computed for these values", name) : RELAX_OK;
+    return err ? rx_error(ctx, (enum rx_err)err, NULL, NULL, "%s: its memory cannot be computed for these values", name)
+               : RELAX_OK;
 }

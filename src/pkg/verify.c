@@ -1,13 +1,21 @@
 /* verify.c: what the records of an executable say: every number in range, every range inside its array.
  *
  * In: what rx_pkg_read accepted. Out: a status; afterwards accessors and VM need no checks of what is checked here.
- * Time: each record once; what one record can make us repeat (types written out, joins of states, ranges of the shape program)
- * is paid from a budget proportional to the file, so no small file is slow. Scratch memory comes from the context's heap. */
+ * Time: each record once; what one record can make us repeat (types written out, joins of states, ranges of the shape
+ * program) is paid from a budget proportional to the file, so no small file is slow. Scratch memory comes from the
+ * context's heap. */
 #include "pkg/verify.h"
 
 #include <stdio.h>
 
-enum { STEPS_PER_BYTE = 256, FREE_STEPS = 1 << 26, MAX_TYPE = 1 << 16, DEPTH_SHIFT = 24, MAX_SLOTS = 1 << 20, MAX_OUTS = 1 << 16 };
+enum {
+    STEPS_PER_BYTE = 256,
+    FREE_STEPS = 1 << 26,
+    MAX_TYPE = 1 << 16,
+    DEPTH_SHIFT = 24,
+    MAX_SLOTS = 1 << 20,
+    MAX_OUTS = 1 << 16
+};
 
 relax_status rx_verify_bad(rx_verifier *v, const char *fmt, ...)
 {
@@ -80,7 +88,9 @@ static relax_status verify_types(rx_verifier *v)
     for (uint32_t i = 0; i < v->p->n_types; i++) {
         const rx_pkg_type *t = &v->p->types[i];
         bool ok = t->dtype >= 0 && t->dtype < RELAX_DTYPE_COUNT;
-        v->cost[i] = 1 + (t->kind == RX_PT_OBJECT || t->kind == RX_PT_FUNC || t->ndim < 0 ? 0 : RX_MIN(t->ndim, RX_PKG_MAX_NDIM));
+        v->cost[i] =
+            1 +
+            (t->kind == RX_PT_OBJECT || t->kind == RX_PT_FUNC || t->ndim < 0 ? 0 : RX_MIN(t->ndim, RX_PKG_MAX_NDIM));
         switch (t->kind) {
         case RX_PT_OBJECT:
         case RX_PT_FUNC: break;
@@ -101,8 +111,8 @@ static relax_status verify_consts(rx_verifier *v)
     const rx_pkg *p = v->p;
     for (uint32_t i = 0; i < p->n_consts; i++) {
         const rx_pkg_const *c = &p->consts[i];
-        bool ok = rx_verify_index(c->type, p->n_types) && c->offset >= 0 && c->size >= 0 && c->offset % RX_PKG_ALIGN == 0 &&
-                  c->offset <= p->n_data && c->size <= p->n_data - c->offset;
+        bool ok = rx_verify_index(c->type, p->n_types) && c->offset >= 0 && c->size >= 0 &&
+                  c->offset % RX_PKG_ALIGN == 0 && c->offset <= p->n_data && c->size <= p->n_data - c->offset;
         const rx_pkg_type *t = ok ? &p->types[c->type] : NULL;
         ok = ok && t->kind == RX_PT_TENSOR && t->dtype != RELAX_DTYPE_UNKNOWN && t->ndim >= 0;
         for (int32_t d = 0; ok && d < t->ndim; d++)
@@ -128,8 +138,8 @@ static relax_status verify_kernels(rx_verifier *v)
         return rx_verify_bad(v, "kernels have %d phases, the table has %u", phase, p->n_phases);
     for (uint32_t i = 0; i < p->n_natives; i++) {
         const rx_pkg_native *n = &p->natives[i];
-        if (!str_ok(v, n->target) || n->nentries != p->n_phases || n->offset < 0 || n->size < 0 || n->offset % RX_PKG_ALIGN ||
-            n->offset > p->n_native || n->size > p->n_native - n->offset)
+        if (!str_ok(v, n->target) || n->nentries != p->n_phases || n->offset < 0 || n->size < 0 ||
+            n->offset % RX_PKG_ALIGN || n->offset > p->n_native || n->size > p->n_native - n->offset)
             return rx_verify_bad(v, "native code %u is broken", i);
     }
     return RELAX_OK;

@@ -1,16 +1,18 @@
 /* verify_code.c: the bytecode of one function, by one forward pass.
  *
- * Jumps only go forwards, so the state before an instruction (what each register holds, which slots are written, whether the
- * arena is taken) is known when the pass reaches it: the state that falls through, joined with the copies that jumps left
- * for this word. A join keeps what all paths agree on. Operand letters (bytecode.def) drive the checks; what they cannot
- * say (arity of a kernel, fields of a tuple) stands in the switch of `special`.
+ * Jumps only go forwards, so the state before an instruction (what each register holds, which slots are written,
+ * whether the arena is taken) is known when the pass reaches it: the state that falls through, joined with the copies
+ * that jumps left for this word. A join keeps what all paths agree on. Operand letters (bytecode.def) drive the checks;
+ * what they cannot say (arity of a kernel, fields of a tuple) stands in the switch of `special`.
  *
- * After this the VM reads operands without checks. Left to it, because they depend on values: kinds behind MATCH and IF,
- * arity of CALLR, sizes of VIEW and ARENA, results of the shape program. */
+ * After this the VM reads operands without checks. Left to it, because they depend on values: kinds behind MATCH and
+ * IF, arity of CALLR, sizes of VIEW and ARENA, results of the shape program. */
 #include "pkg/verify.h"
 
 typedef enum kind { K_UNDEF, K_ANY, K_TENSOR, K_SHAPE, K_PRIM, K_TUPLE, K_FUNC, K_STR } kind;
-typedef struct vreg { int32_t kind, type, arity; } vreg;        /* type: of a MATCHed tuple, else -1; arity: of a tuple, else -1 */
+typedef struct vreg {
+    int32_t kind, type, arity;
+} vreg; /* type: of a MATCHed tuple, else -1; arity: of a tuple, else -1 */
 
 typedef struct state state;
 struct state {
@@ -268,7 +270,8 @@ static relax_status match(flow *w, const int32_t *x)
 
 static relax_status call_arity(flow *w, int64_t given, int64_t wanted, const char *what)
 {
-    return given == wanted ? RELAX_OK : rx_verify_bad(w->v, "%s takes %d operands, it gets %d", what, (int)wanted, (int)given);
+    return given == wanted ? RELAX_OK
+                           : rx_verify_bad(w->v, "%s takes %d operands, it gets %d", what, (int)wanted, (int)given);
 }
 
 static relax_status kernel(flow *w, const int32_t *x)
@@ -280,7 +283,8 @@ static relax_status kernel(flow *w, const int32_t *x)
 
 static relax_status library(flow *w, const int32_t *x, int32_t kind)
 {
-    return w->v->p->libs[x[0]].kind == kind ? RELAX_OK : rx_verify_bad(w->v, "a library function is called in the wrong style");
+    return w->v->p->libs[x[0]].kind == kind ? RELAX_OK
+                                            : rx_verify_bad(w->v, "a library function is called in the wrong style");
 }
 
 static relax_status frame(flow *w)
@@ -308,7 +312,9 @@ static relax_status special(flow *w, int32_t op, const int32_t *x)
     case RX_BC_PACKED: define(w, x[2 + x[1]], K_ANY); return library(w, x, RX_LIB_PACKED);
     case RX_BC_OUT:
         define(w, x[0], K_TENSOR);
-        return rx_verify_index(x[1], (uint32_t)w->f->nouts) ? RELAX_OK : rx_verify_bad(w->v, "OUT of a result that does not exist");
+        return rx_verify_index(x[1], (uint32_t)w->f->nouts)
+                   ? RELAX_OK
+                   : rx_verify_bad(w->v, "OUT of a result that does not exist");
     case RX_BC_ALLOC:
     case RX_BC_VIEW:
     case RX_BC_CONST: define(w, x[0], K_TENSOR); return RELAX_OK;
@@ -323,7 +329,8 @@ static relax_status special(flow *w, int32_t op, const int32_t *x)
         return x[1] <= RX_PKG_MAX_NDIM ? RELAX_OK : rx_verify_bad(w->v, "SHAPE of too many dims");
     case RX_BC_PRIM:
         define(w, x[0], K_PRIM);
-        return x[1] == RELAX_ANY_INT || x[1] == RELAX_ANY_FLOAT ? RELAX_OK : rx_verify_bad(w->v, "PRIM of an unknown kind");
+        return x[1] == RELAX_ANY_INT || x[1] == RELAX_ANY_FLOAT ? RELAX_OK
+                                                                : rx_verify_bad(w->v, "PRIM of an unknown kind");
     case RX_BC_STR: define(w, x[0], K_STR); return RELAX_OK;
     case RX_BC_FUNC: define(w, x[0], K_FUNC); return RELAX_OK;
     case RX_BC_MOVE: regs[x[0]] = regs[x[1]]; return RELAX_OK;
@@ -331,8 +338,10 @@ static relax_status special(flow *w, int32_t op, const int32_t *x)
     case RX_BC_EVAL: return rx_verify_shape(w->v, w->now->slots, w->f->nslots, x[0], x[1]);
     case RX_BC_MATCH: return match(w, x);
     case RX_BC_BOUND:
-        return ref_ok(w, w->v->p->syms[w->f->sym0 + x[0]].slot) ? RELAX_OK : rx_verify_bad(w->v, "BOUND of an undefined symbol");
-    case RX_BC_CHECK: return error_ok(x[1]) ? RELAX_OK : rx_verify_bad(w->v, "CHECK with an error number that is not allowed");
+        return ref_ok(w, w->v->p->syms[w->f->sym0 + x[0]].slot) ? RELAX_OK
+                                                                : rx_verify_bad(w->v, "BOUND of an undefined symbol");
+    case RX_BC_CHECK:
+        return error_ok(x[1]) ? RELAX_OK : rx_verify_bad(w->v, "CHECK with an error number that is not allowed");
     case RX_BC_CALL: {
         relax_status s = call_arity(w, x[1], w->v->p->fns[x[0]].nparams, "a function");
         define(w, x[2 + x[1]], K_ANY);
@@ -361,12 +370,13 @@ static relax_status instruction(flow *w)
 {
     int32_t op = w->code[w->at++];
     if (op <= 0 || op >= RX_BC_COUNT)
-        return rx_verify_bad(w->v, "unknown instruction %d (this library reads format %d.%d)", op, RX_PKG_MAJOR, RX_PKG_MINOR);
+        return rx_verify_bad(w->v, "unknown instruction %d (this library reads format %d.%d)", op, RX_PKG_MAJOR,
+                             RX_PKG_MINOR);
     const int32_t *x = w->code + w->at;
     for (const char *letter = rx_bc_operands[op]; *letter; letter++)
         if (!operand_ok(w, *letter))
-            return rx_verify_bad(w->v, "%s: operand %d (%c) is out of range, undefined or of the wrong kind", rx_bc_names[op],
-                                 (int)(letter - rx_bc_operands[op]), *letter);
+            return rx_verify_bad(w->v, "%s: operand %d (%c) is out of range, undefined or of the wrong kind",
+                                 rx_bc_names[op], (int)(letter - rx_bc_operands[op]), *letter);
     return special(w, op, x);
 }
 

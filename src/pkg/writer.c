@@ -1,8 +1,9 @@
 /* writer.c: the compiler's side of the file format: collects records, lays them out, seals the file.
  *
- * Everything is numbered in order of creation and equal strings, constants and types share a number, so the bytes depend on the
- * sequence of calls alone. Labels are numbers of the current function until rx_pkgw_fn_end puts word offsets in their place.
- * Mistakes of the caller (a body twice, an operand list cut short) are found by rx_pkg_open, which the compiler runs on the result. */
+ * Everything is numbered in order of creation and equal strings, constants and types share a number, so the bytes
+ * depend on the sequence of calls alone. Labels are numbers of the current function until rx_pkgw_fn_end puts word
+ * offsets in their place. Mistakes of the caller (a body twice, an operand list cut short) are found by rx_pkg_open,
+ * which the compiler runs on the result. */
 #include "pkg/pkg.h"
 
 typedef struct piece { const void *at; size_t n; } piece;
@@ -10,7 +11,7 @@ typedef struct blob { RX_VEC(piece) pieces; size_t size; } blob;          /* pie
 struct rx_pkgw {
     relax_context *ctx;
     rx_arena *a;
-    rx_map strings, ints, type_of;     /* hash or value -> number + 1; strings with one hash are chained through `same` */
+    rx_map strings, ints, type_of; /* hash or value -> number + 1; strings with one hash are chained through `same` */
     RX_VEC(int32_t) same;              /* strings: next with the same hash, -1 */
     RX_VEC(uint32_t) str_at;
     RX_VEC(char) str;
@@ -90,7 +91,8 @@ int32_t rx_pkgw_double(rx_pkgw *w, double v)
 /* --- types --- */
 static int32_t add_type(rx_pkgw *w, rx_pkg_type t, const int32_t *words, int32_t nwords)
 {
-    uint64_t h = rx_hash(words, (size_t)nwords * sizeof *words, rx_mix(rx_mix((uint64_t)t.kind, (uint64_t)t.dtype), (uint64_t)t.ndim));
+    uint64_t h = rx_hash(words, (size_t)nwords * sizeof *words,
+                         rx_mix(rx_mix((uint64_t)t.kind, (uint64_t)t.dtype), (uint64_t)t.ndim));
     int32_t i = number_of(&w->type_of, h);
     if (i >= 0) {
         const rx_pkg_type *o = &w->types.at[i];
@@ -111,7 +113,8 @@ static int32_t add_dims_type(rx_pkgw *w, rx_ptkind kind, relax_dtype dtype, int3
 {
     int32_t words[2 * RX_PKG_MAX_NDIM] = {0};
     if (ndim > RX_PKG_MAX_NDIM)
-        rx_fail(w->ctx, RXE_LIMIT, NULL, "an executable holds tensors of at most %d dims, not %d", RX_PKG_MAX_NDIM, ndim);
+        rx_fail(w->ctx, RXE_LIMIT, NULL, "an executable holds tensors of at most %d dims, not %d", RX_PKG_MAX_NDIM,
+                ndim);
     for (int32_t i = 0; dims && i < ndim; i++) {
         words[2 * i] = dims[i].mode;
         words[2 * i + 1] = dims[i].ref;
@@ -143,10 +146,11 @@ int32_t rx_pkgw_type_tuple(rx_pkgw *w, int32_t n, const int32_t *types)
 }
 
 /* --- tables --- */
-int32_t rx_pkgw_kernel(rx_pkgw *w, const char *name, const char *origin, int32_t nbufs, int32_t nsyms, const uint8_t *parallel,
-                       int32_t nphases)
+int32_t rx_pkgw_kernel(rx_pkgw *w, const char *name, const char *origin, int32_t nbufs, int32_t nsyms,
+                       const uint8_t *parallel, int32_t nphases)
 {
-    rx_pkg_kernel k = {rx_pkgw_str(w, name), rx_pkgw_str(w, origin ? origin : ""), nbufs, nsyms, (int32_t)w->phases.n, nphases};
+    rx_pkg_kernel k = {
+        rx_pkgw_str(w, name), rx_pkgw_str(w, origin ? origin : ""), nbufs, nsyms, (int32_t)w->phases.n, nphases};
     for (int32_t i = 0; i < nphases; i++)
         rx_push(w->a, &w->phases, parallel[i] != 0);
     rx_push(w->a, &w->kernels, k);
@@ -212,8 +216,8 @@ void rx_pkgw_provenance(rx_pkgw *w, const char *key, const char *value)
     rx_push(w->a, &w->prov, x);
 }
 
-/* --- functions. Records of parameters, symbols and code must lie in the order of functions; bodies may be written in any:
- * rx_pkgw_finish puts them in order. --- */
+/* --- functions. Records of parameters, symbols and code must lie in the order of functions; bodies may be written in
+ * any: rx_pkgw_finish puts them in order. --- */
 int32_t rx_pkgw_fn(rx_pkgw *w, const char *name, int32_t flags)
 {
     rx_pkg_fn f = {.name = rx_pkgw_str(w, name), .flags = flags, .mem_ref = RX_REF_NONE};
@@ -251,7 +255,8 @@ void rx_pkgw_param(rx_pkgw *w, const char *name, const char *type, int32_t flags
     f->nregs++;
 }
 
-int32_t rx_pkgw_sym(rx_pkgw *w, const char *name, int32_t slot, int64_t lo, int64_t hi, int64_t divisor, int32_t param, int32_t dim)
+int32_t rx_pkgw_sym(rx_pkgw *w, const char *name, int32_t slot, int64_t lo, int64_t hi, int64_t divisor, int32_t param,
+                    int32_t dim)
 {
     rx_pkg_sym s = {lo, hi, divisor, rx_pkgw_str(w, name), slot, param, dim};
     rx_push(w->a, &w->syms, s);
@@ -415,8 +420,12 @@ void rx_pkgw_finish(rx_pkgw *w, uint8_t **bytes, size_t *size)
     rx_pkg_section table[RX_SEC_COUNT];
     *size = place_parts(w, parts, n, table);
     *bytes = rx_arena_alloc(w->a, *size, RX_PKG_ALIGN);
-    rx_pkg_header h = {.magic = {'R', 'E', 'L', 'A', 'X', 'E', 'X', 'E'}, .endian = RX_PKG_ENDIAN, .major = RX_PKG_MAJOR,
-                       .minor = RX_PKG_MINOR, .file_size = *size, .nsections = n};
+    rx_pkg_header h = {.magic = {'R', 'E', 'L', 'A', 'X', 'E', 'X', 'E'},
+                       .endian = RX_PKG_ENDIAN,
+                       .major = RX_PKG_MAJOR,
+                       .minor = RX_PKG_MINOR,
+                       .file_size = *size,
+                       .nsections = n};
     memcpy(*bytes, &h, sizeof h);
     memcpy(*bytes + sizeof h, table, n * sizeof *table);
     for (uint32_t i = 0; i < n; i++)

@@ -1,6 +1,6 @@
-/* args.c: values of the host at the door of a call: arguments and weights into the registers of the first frame, memory that the
- * host gives for results. Nothing of the host is trusted: kinds, handles, devices, layouts and numbers are checked here, types and
- * dims by the function's MATCH instructions. */
+/* args.c: values of the host at the door of a call: arguments and weights into the registers of the first frame, memory
+ * that the host gives for results. Nothing of the host is trusted: kinds, handles, devices, layouts and numbers are
+ * checked here, types and dims by the function's MATCH instructions. */
 #include "rt/rt_int.h"
 
 #include <stdio.h>
@@ -23,7 +23,8 @@ static relax_status lend(relax_vm *vm, const rx_pkg_fn *f, int32_t param, const 
     if (s)
         return s;
     if (!compact && written)
-        return rx_error(vm->ctx, RXE_ARG_STRIDES, NULL, "pass compact memory", "%s is written in place, but its memory is strided or misaligned", who);
+        return rx_error(vm->ctx, RXE_ARG_STRIDES, NULL, "pass compact memory",
+                        "%s is written in place, but its memory is strided or misaligned", who);
     rx_tensor *x = rx_vm_tensor(vm, compact ? 0 : (size_t)bytes);
     if (!x)
         return rx_vm_fail(vm, RXE_OOM, "out of memory");
@@ -151,12 +152,14 @@ static relax_status check_out(relax_vm *vm, int32_t k, relax_dtype t, const int6
     if (s)
         return s;
     if (dt != t)
-        return rx_vm_fail(vm, RXE_ARG_DTYPE, "%s has dtype %s, expected %s", who, rx_dtypes[dt].name, rx_dtypes[t].name);
+        return rx_vm_fail(vm, RXE_ARG_DTYPE, "%s has dtype %s, expected %s", who, rx_dtypes[dt].name,
+                          rx_dtypes[t].name);
     if (d->ndim != ndim)
         return rx_vm_fail(vm, RXE_ARG_RANK, "%s has rank %d, expected %d", who, d->ndim, ndim);
     for (int32_t i = 0; i < ndim; i++)
         if (d->shape[i] != dims[i])
-            return rx_vm_fail(vm, RXE_ARG_DIM, "%s: dim %d is %lld, expected %lld", who, i, (long long)d->shape[i], (long long)dims[i]);
+            return rx_vm_fail(vm, RXE_ARG_DIM, "%s: dim %d is %lld, expected %lld", who, i, (long long)d->shape[i],
+                              (long long)dims[i]);
     return compact ? RELAX_OK : rx_vm_fail(vm, RXE_ARG_STRIDES, "%s is strided or misaligned", who);
 }
 
@@ -206,7 +209,8 @@ relax_status rx_vm_fill_outs(relax_vm *vm, const relax_any *result)
             continue;
         const rx_tensor *t = leaf(result, &k);
         if (!t)
-            return rx_vm_fail(vm, RXE_ARG_COUNT, "memory is given for result %d, but the function returns fewer tensors", i);
+            return rx_vm_fail(vm, RXE_ARG_COUNT,
+                              "memory is given for result %d, but the function returns fewer tensors", i);
         relax_status s = check_out(vm, i, t->dtype, t->dims, t->ndim, &data);
         if (s)
             return s;

@@ -1,8 +1,8 @@
 /* builtin.c: the functions under "rx.", described in rt.h.
  *
- * Order: every element is mapped to a 64-bit key whose unsigned order is the order wanted (floats by their bits, -0 as +0, any NaN as the
- * largest; descending: the complement), so one merge sort of (key, position) pairs serves all data types and is stable. topk keeps a heap
- * of k pairs when k is small. Scratch memory is the VM's recycled tensors. */
+ * Order: every element is mapped to a 64-bit key whose unsigned order is the order wanted (floats by their bits, -0 as
+ * +0, any NaN as the largest; descending: the complement), so one merge sort of (key, position) pairs serves all data
+ * types and is stable. topk keeps a heap of k pairs when k is small. Scratch memory is the VM's recycled tensors. */
 #include "rt/rt_int.h"
 
 #include <stdio.h>
@@ -107,7 +107,12 @@ static relax_status lines_init(lines *l, relax_vm *vm, const relax_library_call 
     axis += axis < 0 ? x->ndim : 0;
     if (!rx_dtype_from_dl(x->dtype, &l->t) || (x->ndim ? axis < 0 || axis >= x->ndim : axis != 0 && axis != -1))
         return say(c, "the axis is out of range");
-    *l = (lines){.data = (const char *)x->data + x->byte_offset, .t = l->t, .n = 1, .inner = 1, .outer = 1, .elem = rx_dtype_bytes(l->t),
+    *l = (lines){.data = (const char *)x->data + x->byte_offset,
+                 .t = l->t,
+                 .n = 1,
+                 .inner = 1,
+                 .outer = 1,
+                 .elem = rx_dtype_bytes(l->t),
                  .descending = descending};
     if (count(x) == 0) {
         l->n = l->outer = 0;
@@ -214,8 +219,9 @@ static relax_status topk(void *user, const relax_library_call *c)
     int64_t k = RX_MIN(RX_MAX(c->syms[0], 0), l.n);
     const DLTensor *values = which == 2 ? NULL : c->args[1], *indices = which == 1 ? NULL : c->args[which == 0 ? 2 : 1];
     total = l.outer * l.inner * k;
-    bool ok = (!values || (count(values) == total && memcmp(&values->dtype, &c->args[0]->dtype, sizeof(DLDataType)) == 0)) &&
-              (!indices || (count(indices) == total && is_index(indices)));
+    bool ok =
+        (!values || (count(values) == total && memcmp(&values->dtype, &c->args[0]->dtype, sizeof(DLDataType)) == 0)) &&
+        (!indices || (count(indices) == total && is_index(indices)));
     s = ok ? write_lines(&l, k, values, indices) : say(c, "its results have the wrong shape or data type");
     rx_release(&l.scratch->h);
     return s;
@@ -356,7 +362,8 @@ static relax_status vector(const relax_packed_call *c, const int64_t *v, int64_t
     return RELAX_OK;
 }
 
-static relax_status unique_values(const relax_packed_call *c, const items *s, const groups *g, int64_t axis, rx_tuple *to)
+static relax_status unique_values(const relax_packed_call *c, const items *s, const groups *g, int64_t axis,
+                                  rx_tuple *to)
 {
     const rx_tensor *x = s->x;
     int64_t dims[RX_PKG_MAX_NDIM] = {g->n};
@@ -431,7 +438,8 @@ static relax_status unique(void *user, const relax_packed_call *c)
         axis += axis < 0 ? x->ndim : 0;
         if (axis < 0 || axis >= x->ndim)
             return complain(c, "the axis is out of range");
-        int64_t before = product(x->dims, (int32_t)axis), after = product(x->dims + axis + 1, x->ndim - 1 - (int32_t)axis);
+        int64_t before = product(x->dims, (int32_t)axis),
+                after = product(x->dims + axis + 1, x->ndim - 1 - (int32_t)axis);
         s = (items){.x = x, .n = x->dims[axis], .run = RX_MAX(after, 1), .step = after};
         if (!rx_mul_ok(before, after, &s.m))
             s.m = INT64_MAX;
@@ -501,7 +509,8 @@ static relax_status tensor_to_shape(void *user, const relax_packed_call *c)
     for (int64_t i = 0; i < x->dims[0]; i++) {
         dims[i] = rx_load_i64(x->dtype, (const char *)x->data + (size_t)i * rx_dtype_bytes(x->dtype));
         if (dims[i] < 0) {
-            snprintf(c->error, c->error_size, "element %d is %lld, a dim cannot be negative", (int)i, (long long)dims[i]);
+            snprintf(c->error, c->error_size, "element %d is %lld, a dim cannot be negative", (int)i,
+                     (long long)dims[i]);
             return RELAX_E_INVALID;
         }
     }

@@ -1,8 +1,9 @@
 /* call.c: the VM's loop. It trusts what pkg/verify.c proved about the bytecode and checks what depends on values.
  *
- * Frames lie on stacks of the VM (registers, slots, frames), not on the C stack, so depth is a number and not a crash. In steady
- * state an instruction allocates nothing: operands go through arrays of the VM, objects and arena are recycled (memory.c).
- * Kernels run phase by phase, a phase marked parallel in as many parts as its estimated work is worth. */
+ * Frames lie on stacks of the VM (registers, slots, frames), not on the C stack, so depth is a number and not a crash.
+ * In steady state an instruction allocates nothing: operands go through arrays of the VM, objects and arena are
+ * recycled (memory.c). Kernels run phase by phase, a phase marked parallel in as many parts as its estimated work is
+ * worth. */
 #include "rt/rt_int.h"
 
 #include <stdio.h>
@@ -71,8 +72,12 @@ static relax_status push(run *r, int32_t fn, int32_t result)
         memset(vm->regs + vm->nregs, 0, nregs * sizeof *vm->regs);
     if (nslots)
         memset(vm->slots + vm->nslots, 0, nslots * sizeof *vm->slots);
-    vm->frames[vm->nframes++] = (rx_vmframe){.fn = fn, .result = result, .reg0 = (uint32_t)vm->nregs, .slot0 = (uint32_t)vm->nslots,
-                                             .chunk = vm->chunk, .used = vm->nchunks ? vm->chunks[vm->chunk].used : 0};
+    vm->frames[vm->nframes++] = (rx_vmframe){.fn = fn,
+                                             .result = result,
+                                             .reg0 = (uint32_t)vm->nregs,
+                                             .slot0 = (uint32_t)vm->nslots,
+                                             .chunk = vm->chunk,
+                                             .used = vm->nchunks ? vm->chunks[vm->chunk].used : 0};
     vm->nregs += nregs;
     vm->nslots += nslots;
     load(r);
@@ -159,8 +164,8 @@ static relax_status arena(run *r, const int32_t *x)
     if (!rx_pkg_type_bytes(r->p, &r->p->types[x[1]], r->slots, NULL, &bytes))
         return too_large(r);
     if (at < 0 || at % RX_PKG_ALIGN || at > fr->arena_size || bytes > fr->arena_size - at)
-        return rx_vm_fail(r->vm, RXE_FILE_CORRUPT, "the memory plan is broken: %lld bytes at %lld of %lld", (long long)bytes, (long long)at,
-                          (long long)fr->arena_size);
+        return rx_vm_fail(r->vm, RXE_FILE_CORRUPT, "the memory plan is broken: %lld bytes at %lld of %lld",
+                          (long long)bytes, (long long)at, (long long)fr->arena_size);
     set_lazy(r, x[0], x[1], fr->arena + at, NULL);
     return RELAX_OK;
 }
@@ -252,7 +257,8 @@ static DLTensor describe(const run *r, rx_reg *reg, int64_t *dims)
     const rx_pkg_type *t = &r->p->types[reg->type];
     int64_t bytes;
     rx_pkg_type_bytes(r->p, t, r->slots, dims, &bytes);
-    return (DLTensor){.data = reg->data, .device = {kDLCPU, 0}, .ndim = t->ndim, .dtype = rx_dtype_to_dl(t->dtype), .shape = dims};
+    return (DLTensor){
+        .data = reg->data, .device = {kDLCPU, 0}, .ndim = t->ndim, .dtype = rx_dtype_to_dl(t->dtype), .shape = dims};
 }
 
 static relax_status host_failed(run *r, const rx_libfn *f, relax_status s)
@@ -276,8 +282,14 @@ static relax_status library(run *r, const int32_t *x)
     for (int32_t i = 0; i < nsyms; i++)
         vm->syms[i] = ref(r, x[3 + n + i]);
     vm->error[0] = 0;
-    const relax_library_call call = {.struct_size = sizeof call, .nargs = n, .nsyms = nsyms, .args = vm->dlp, .syms = vm->syms,
-                                     .error = vm->error, .error_size = sizeof vm->error, .threads = vm->threads};
+    const relax_library_call call = {.struct_size = sizeof call,
+                                     .nargs = n,
+                                     .nsyms = nsyms,
+                                     .args = vm->dlp,
+                                     .syms = vm->syms,
+                                     .error = vm->error,
+                                     .error_size = sizeof vm->error,
+                                     .threads = vm->threads};
     int64_t start = vm->profiling ? rx_now_ns() : 0;
     relax_status s = f->dps(f->user, &call);
     if (vm->profiling)
@@ -297,8 +309,13 @@ static relax_status packed(run *r, const int32_t *x)
     }
     relax_any result = {0};
     vm->error[0] = 0;
-    const relax_packed_call call = {.struct_size = sizeof call, .nargs = n, .args = vm->anys, .result = &result, .error = vm->error,
-                                    .error_size = sizeof vm->error, .vm = vm};
+    const relax_packed_call call = {.struct_size = sizeof call,
+                                    .nargs = n,
+                                    .args = vm->anys,
+                                    .result = &result,
+                                    .error = vm->error,
+                                    .error_size = sizeof vm->error,
+                                    .vm = vm};
     int64_t start = vm->profiling ? rx_now_ns() : 0;
     relax_status s = f->packed(f->user, &call);
     if (vm->profiling)
@@ -387,8 +404,8 @@ static relax_status check(run *r, const int32_t *x)
 {
     if (ref(r, x[0]))
         return RELAX_OK;
-    return rx_vm_fail(r->vm, (enum rx_err)x[1], "%s: found %lld, expected %lld", rx_pkg_str(r->p, x[2]), (long long)ref(r, x[3]),
-                      (long long)ref(r, x[4]));
+    return rx_vm_fail(r->vm, (enum rx_err)x[1], "%s: found %lld, expected %lld", rx_pkg_str(r->p, x[2]),
+                      (long long)ref(r, x[3]), (long long)ref(r, x[4]));
 }
 
 /* A callee's parameters are objects: types of registers speak of the caller's slots. */
@@ -399,7 +416,8 @@ static relax_status call(run *r, int32_t fn, const int32_t *args)
     if (cancelled(r->vm))
         return stopped(r);
     if (n != f->nparams)
-        return rx_vm_fail(r->vm, RXE_ARG_COUNT, "%s takes %d arguments, %d are given", rx_pkg_str(r->p, f->name), f->nparams, n);
+        return rx_vm_fail(r->vm, RXE_ARG_COUNT, "%s takes %d arguments, %d are given", rx_pkg_str(r->p, f->name),
+                          f->nparams, n);
     for (int32_t i = 0; i < n; i++)
         if (!rx_reg_object(r->vm, &r->regs[args[1 + i]], r->slots))
             return oom(r);
@@ -419,7 +437,8 @@ static relax_status truth(run *r, const rx_reg *reg, bool *is)
         *is = reg->u.i != 0;
         return RELAX_OK;
     }
-    if (reg->kind != RELAX_ANY_TENSOR || rx_reg_dtype(r->vm, reg) != RELAX_BOOL || rx_reg_bytes(r->vm, reg, r->slots) != 1)
+    if (reg->kind != RELAX_ANY_TENSOR || rx_reg_dtype(r->vm, reg) != RELAX_BOOL ||
+        rx_reg_bytes(r->vm, reg, r->slots) != 1)
         return rx_vm_fail(r->vm, RXE_ARG_KIND, "a condition is neither a bool nor a tensor of one bool");
     *is = *(const uint8_t *)reg->data != 0;
     return RELAX_OK;
@@ -531,8 +550,8 @@ static relax_status loop(run *r)
     return s;
 }
 
-relax_status rx_vm_call(relax_vm *vm, int32_t fn, const relax_any *args, int32_t nargs, const DLTensor *const *outs, int32_t nouts,
-                        relax_any *result)
+relax_status rx_vm_call(relax_vm *vm, int32_t fn, const relax_any *args, int32_t nargs, const DLTensor *const *outs,
+                        int32_t nouts, relax_any *result)
 {
     memset(result, 0, sizeof *result);
     if (fn < 0 || fn >= (int32_t)vm->p->n_fns || (vm->p->fns[fn].flags & RX_FN_PRIVATE))

@@ -1,6 +1,6 @@
-/* exe.c: an executable in memory. Opening verifies bytes and touches no native code; activating maps it. Immutable afterwards and
- * shared by reference count. Bytes are copied (unless the host says that they stay as they are): a file that changes under a map
- * would undo what the verifier found. */
+/* exe.c: an executable in memory. Opening verifies bytes and touches no native code; activating maps it. Immutable
+ * afterwards and shared by reference count. Bytes are copied (unless the host says that they stay as they are): a file
+ * that changes under a map would undo what the verifier found. */
 #include "rt/rt_int.h"
 
 static relax_status open_bytes(relax_context *ctx, const void *bytes, size_t size, uint32_t flags, relax_executable *e)
@@ -95,14 +95,16 @@ static relax_status map_code(relax_context *ctx, relax_executable *e, const void
     char why[256] = "";
     int fd = rx_mem_fd("relax-kernels", code, size);
     if (fd < 0)
-        return rx_error(ctx, RXE_FILE_IO, NULL, NULL, "native code cannot be mapped: %s", rx_os_error(-fd, why, sizeof why));
+        return rx_error(ctx, RXE_FILE_IO, NULL, NULL, "native code cannot be mapped: %s",
+                        rx_os_error(-fd, why, sizeof why));
     void *dl = rx_dl_open_fd(fd, why, sizeof why);
     rx_fd_close(fd);
     const rx_kernel_fn *entries = dl ? rx_dl_sym(dl, "rx_entries") : NULL;
     if (!entries) {
         if (dl)
             rx_dl_close(dl);
-        return rx_error(ctx, RXE_FILE_CORRUPT, NULL, NULL, "native code cannot be opened: %s", dl ? "it has no table of entries" : why);
+        return rx_error(ctx, RXE_FILE_CORRUPT, NULL, NULL, "native code cannot be opened: %s",
+                        dl ? "it has no table of entries" : why);
     }
     e->dl = dl;
     e->entries = entries;
@@ -119,7 +121,8 @@ relax_status rx_exe_activate(relax_context *ctx, relax_executable *e, const rx_e
         return rx_error(ctx, RXE_STATE, NULL, NULL, "the executable holds native code, which the host does not allow");
     const rx_pkg_native *n = choose(p);
     if (!n)
-        return rx_error(ctx, RXE_TARGET, NULL, "build it for this machine's features", "the executable has code for %s only, which this machine cannot run",
+        return rx_error(ctx, RXE_TARGET, NULL, "build it for this machine's features",
+                        "the executable has code for %s only, which this machine cannot run",
                         p->n_natives ? rx_pkg_str(p, p->natives[0].target) : "no processor");
     const uint8_t *code = p->native + n->offset;
     if (policy && policy->verify && policy->verify(policy->user, code, (size_t)n->size) != 0)
@@ -130,8 +133,8 @@ relax_status rx_exe_activate(relax_context *ctx, relax_executable *e, const rx_e
     return s;
 }
 
-relax_status rx_exe_peak(relax_context *ctx, const relax_executable *e, const char *fn, const char *const *names, const int64_t *values,
-                         uint32_t n, int64_t *bytes)
+relax_status rx_exe_peak(relax_context *ctx, const relax_executable *e, const char *fn, const char *const *names,
+                         const int64_t *values, uint32_t n, int64_t *bytes)
 {
     const rx_pkg *p = &e->pkg;
     int32_t fi = rx_pkg_find_fn(p, fn, strlen(fn));

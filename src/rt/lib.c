@@ -1,6 +1,6 @@
-/* lib.c: functions of the host by name. A table per context, looked through when a VM is created; VMs keep what they found.
- * C functions of any signature go through libffi, opened at the first such registration. Entries live as long as the context
- * (an unregistered one only loses its name), so a VM's copy of a pointer stays good. */
+/* lib.c: functions of the host by name. A table per context, looked through when a VM is created; VMs keep what they
+ * found. C functions of any signature go through libffi, opened at the first such registration. Entries live as long as
+ * the context (an unregistered one only loses its name), so a VM's copy of a pointer stays good. */
 #include <ffi.h>
 
 #include "rt/rt_int.h"
@@ -82,9 +82,11 @@ bool rx_lib_find(relax_context *ctx, const char *name, int32_t kind, rx_libfn *o
 static relax_status add(relax_context *ctx, const char *name, rx_libfn fn, entry **out)
 {
     if (strncmp(name, "rx.", 3) == 0 || !*name)
-        return rx_error(ctx, RXE_BAD_VALUE, NULL, NULL, "'%s' cannot be registered: names that begin with rx. are the library's own", name);
+        return rx_error(ctx, RXE_BAD_VALUE, NULL, NULL,
+                        "'%s' cannot be registered: names that begin with rx. are the library's own", name);
     if (find(ctx, name))
-        return rx_error(ctx, RXE_DUPLICATE, NULL, "unregister it first", "library function %s is already registered", name);
+        return rx_error(ctx, RXE_DUPLICATE, NULL, "unregister it first", "library function %s is already registered",
+                        name);
     size_t n = strlen(name) + 1, size = sizeof(entry) + n;
     struct rx_libtab *t = tab(ctx);
     entry *e = t ? rx_heap_alloc(&ctx->heap, size, _Alignof(max_align_t)) : NULL;
@@ -233,8 +235,8 @@ relax_status rx_lib_register_c(relax_context *ctx, const char *name, void *symbo
     if (!load_ffi(&t->ffi, why, sizeof why))
         s = rx_error(ctx, RXE_NO_LIBRARY, NULL, "install libffi, or register a function in destination-passing style",
                      "C functions need libffi.so.8, which cannot be opened: %s", why);
-    else if (!parse(f, &t->ffi, signature) ||
-             t->ffi.prep(&f->cif, FFI_DEFAULT_ABI, (unsigned)f->n, f->has_result ? t->ffi.i32 : t->ffi.none, f->types) != FFI_OK)
+    else if (!parse(f, &t->ffi, signature) || t->ffi.prep(&f->cif, FFI_DEFAULT_ABI, (unsigned)f->n,
+                                                          f->has_result ? t->ffi.i32 : t->ffi.none, f->types) != FFI_OK)
         s = rx_error(ctx, RXE_BAD_VALUE, NULL, "as in i:pppll", "'%s' is not the signature of a C function", signature);
     else
         s = add(ctx, name, (rx_libfn){.kind = RX_LIB_DPS, .dps = call_c, .user = f}, &e);

@@ -1,12 +1,13 @@
-/* match.c: MATCH and BOUND: values against types at run time. The quick path compares integers; messages are made on failure only and
- * name function, argument, dim, what was expected and what was found. */
+/* match.c: MATCH and BOUND: values against types at run time. The quick path compares integers; messages are made on
+ * failure only and name function, argument, dim, what was expected and what was found. */
 #include "rt/rt_int.h"
 
 #include <stdio.h>
 
 static const char *kind_name(int32_t kind)
 {
-    static const char *const names[] = {"none", "an integer", "a float", "a tensor", "a shape", "a tuple", "a function", "a string"};
+    static const char *const names[] = {"none",    "an integer", "a float",    "a tensor",
+                                        "a shape", "a tuple",    "a function", "a string"};
     return kind >= 0 && kind < (int32_t)RX_COUNT(names) ? names[kind] : "a value";
 }
 
@@ -60,7 +61,8 @@ static const char *expected(const matcher *m, int32_t ref, char *text, size_t n)
 static relax_status wrong_kind(const matcher *m, int32_t found, const char *wanted)
 {
     char who[256];
-    return rx_vm_fail(m->vm, RXE_ARG_KIND, "%s is %s, expected %s", subject(m, who, sizeof who), kind_name(found), wanted);
+    return rx_vm_fail(m->vm, RXE_ARG_KIND, "%s is %s, expected %s", subject(m, who, sizeof who), kind_name(found),
+                      wanted);
 }
 
 /* one value against one (mode, ref). what: "dim 2 is", … */
@@ -73,8 +75,8 @@ static relax_status match_dim(const matcher *m, const int32_t *dim, int64_t v, i
     char who[256], want[128], which[16] = "";
     if (number >= 0)
         snprintf(which, sizeof which, " %d", number);
-    return rx_vm_fail(m->vm, RXE_ARG_DIM, "%s: %s%s is %lld, expected %s", subject(m, who, sizeof who), what, which, (long long)v,
-                      expected(m, dim[1], want, sizeof want));
+    return rx_vm_fail(m->vm, RXE_ARG_DIM, "%s: %s%s is %lld, expected %s", subject(m, who, sizeof who), what, which,
+                      (long long)v, expected(m, dim[1], want, sizeof want));
 }
 
 static relax_status match_dims(const matcher *m, const rx_pkg_type *t, const int64_t *dims, int32_t ndim)
@@ -83,7 +85,8 @@ static relax_status match_dims(const matcher *m, const rx_pkg_type *t, const int
     if (t->ndim < 0)
         return RELAX_OK;
     if (t->ndim != ndim)
-        return rx_vm_fail(m->vm, RXE_ARG_RANK, "%s has rank %d, expected %d", subject(m, who, sizeof who), ndim, t->ndim);
+        return rx_vm_fail(m->vm, RXE_ARG_RANK, "%s has rank %d, expected %d", subject(m, who, sizeof who), ndim,
+                          t->ndim);
     const int32_t *x = m->vm->p->tw + t->first;
     relax_status s = RELAX_OK;
     for (int32_t i = 0; !s && i < ndim; i++)
@@ -97,8 +100,8 @@ static relax_status match_tensor(const matcher *m, const rx_pkg_type *t, const r
     const rx_pkg *p = m->vm->p;
     relax_dtype dt = rx_reg_dtype(m->vm, r);
     if (t->dtype != RELAX_DTYPE_UNKNOWN && t->dtype != dt)
-        return rx_vm_fail(m->vm, RXE_ARG_DTYPE, "%s has dtype %s, expected %s", subject(m, who, sizeof who), rx_dtypes[dt].name,
-                          rx_dtypes[t->dtype].name);
+        return rx_vm_fail(m->vm, RXE_ARG_DTYPE, "%s has dtype %s, expected %s", subject(m, who, sizeof who),
+                          rx_dtypes[dt].name, rx_dtypes[t->dtype].name);
     if (r->type < 0) {
         const rx_tensor *x = (const rx_tensor *)r->u.obj;
         return match_dims(m, t, x->dims, x->ndim);
@@ -129,7 +132,8 @@ static relax_status match_tuple(matcher *m, const rx_pkg_type *t, const rx_tuple
     if (t->ndim < 0)
         return RELAX_OK;
     if (t->ndim != x->n)
-        return rx_vm_fail(m->vm, RXE_ARG_COUNT, "%s has %d fields, expected %d", subject(m, who, sizeof who), x->n, t->ndim);
+        return rx_vm_fail(m->vm, RXE_ARG_COUNT, "%s has %d fields, expected %d", subject(m, who, sizeof who), x->n,
+                          t->ndim);
     relax_status s = RELAX_OK;
     for (int32_t i = 0; !s && i < t->ndim; i++) {
         rx_reg field = {0};
@@ -185,8 +189,9 @@ relax_status rx_vm_bound(relax_vm *vm, const rx_pkg_fn *f, const int64_t *slots,
             snprintf(want, sizeof want, "at most %lld", (long long)s->hi);
         else
             snprintf(want, sizeof want, "%lld to %lld", (long long)s->lo, (long long)s->hi);
-        return rx_vm_fail(vm, RXE_BOUND_EXCEEDED, "%s%s is %lld, expected %s", place, rx_pkg_str(vm->p, s->name), (long long)v, want);
+        return rx_vm_fail(vm, RXE_BOUND_EXCEEDED, "%s%s is %lld, expected %s", place, rx_pkg_str(vm->p, s->name),
+                          (long long)v, want);
     }
-    return rx_vm_fail(vm, RXE_BOUND_EXCEEDED, "%s%s is %lld, expected a multiple of %lld", place, rx_pkg_str(vm->p, s->name), (long long)v,
-                      (long long)s->divisor);
+    return rx_vm_fail(vm, RXE_BOUND_EXCEEDED, "%s%s is %lld, expected a multiple of %lld", place,
+                      rx_pkg_str(vm->p, s->name), (long long)v, (long long)s->divisor);
 }

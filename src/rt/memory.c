@@ -1,10 +1,11 @@
 /* memory.c: what a VM keeps between calls, so that a call in steady state allocates nothing.
  *
- * Objects: the VM remembers those it made; the last release marks one idle (object.c) and the next request of about its size takes it.
- * Idle for RX_KEEP calls: freed. Still in the host's hands after RX_KEEP_LIVE calls: forgotten, it is then the host's alone.
- * Arena: a stack of chunks. A frame that does not fit opens a new chunk (live pointers cannot move), or replaces the first one while
- * nothing lives in it; after a call that needed several, the next one starts with one that holds the largest need so far and a
- * quarter more (needs that grow step by step then seldom allocate). */
+ * Objects: the VM remembers those it made; the last release marks one idle (object.c) and the next request of about its
+ * size takes it. Idle for RX_KEEP calls: freed. Still in the host's hands after RX_KEEP_LIVE calls: forgotten, it is
+ * then the host's alone. Arena: a stack of chunks. A frame that does not fit opens a new chunk (live pointers cannot
+ * move), or replaces the first one while nothing lives in it; after a call that needed several, the next one starts
+ * with one that holds the largest need so far and a quarter more (needs that grow step by step then seldom allocate).
+ */
 #include "rt/rt_int.h"
 
 enum { RX_KEEP = 16, RX_KEEP_LIVE = 64 };
@@ -113,7 +114,8 @@ rx_shape *rx_vm_shape(relax_vm *vm, const int64_t *dims, int32_t n)
 static bool forget(relax_object *o)
 {
     uint32_t live = RX_POOL_LIVE;
-    if (atomic_compare_exchange_strong_explicit(&o->pool, &live, RX_POOL_NONE, memory_order_acq_rel, memory_order_acquire))
+    if (atomic_compare_exchange_strong_explicit(&o->pool, &live, RX_POOL_NONE, memory_order_acq_rel,
+                                                memory_order_acquire))
         return false;
     rx_object_destroy(o);
     return true;

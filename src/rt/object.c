@@ -1,8 +1,8 @@
 /* object.c: reference-counted objects. The last release frees an object, or hands it back to the VM that recycles it.
  *
- * Recycling without locks: a VM owns the objects that it made for results (pool LIVE while someone has a reference). The thread that
- * drops the last reference empties the object and sets LIVE -> IDLE; the VM takes an IDLE object by itself being the only one that does
- * so. A VM that ends turns LIVE into NONE, and then the last release frees. */
+ * Recycling without locks: a VM owns the objects that it made for results (pool LIVE while someone has a reference).
+ * The thread that drops the last reference empties the object and sets LIVE -> IDLE; the VM takes an IDLE object by
+ * itself being the only one that does so. A VM that ends turns LIVE into NONE, and then the last release frees. */
 #include "rt/rt_int.h"
 
 rx_memfn rx_memfn_of(const relax_context *ctx)
@@ -61,7 +61,8 @@ void rx_release(relax_object *o)
         return;
     empty(o);
     uint32_t live = RX_POOL_LIVE;
-    if (!atomic_compare_exchange_strong_explicit(&o->pool, &live, RX_POOL_IDLE, memory_order_acq_rel, memory_order_acquire))
+    if (!atomic_compare_exchange_strong_explicit(&o->pool, &live, RX_POOL_IDLE, memory_order_acq_rel,
+                                                 memory_order_acquire))
         rx_object_destroy(o);
 }
 

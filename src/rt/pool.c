@@ -1,8 +1,10 @@
-/* pool.c: fork and join. The caller does part 0, worker i does part i of a task; static, so a part always runs on the same thread.
+/* pool.c: fork and join. The caller does part 0, worker i does part i of a task; static, so a part always runs on the
+ * same thread.
  *
- * One word `post` announces a task: a counter in the high bits, the number of parts in the low ones, so that a worker without a part
- * looks at nothing else. Waiting is bounded spinning, then a futex; whoever wakes others looks first whether anyone sleeps.
- * The pair "write my word, read your flag" on both sides needs sequential consistency, else a wake-up can be lost. */
+ * One word `post` announces a task: a counter in the high bits, the number of parts in the low ones, so that a worker
+ * without a part looks at nothing else. Waiting is bounded spinning, then a futex; whoever wakes others looks first
+ * whether anyone sleeps. The pair "write my word, read your flag" on both sides needs sequential consistency, else a
+ * wake-up can be lost. */
 #include "rt/rt_int.h"
 
 enum { PART_BITS = 10, MAX_THREADS = 512, SPIN_NS = 30000, SPIN_CHECK = 32 };
@@ -127,8 +129,8 @@ relax_status rx_pool_create(relax_context *ctx, int32_t n, relax_parallel_fn hos
         if (err) {
             char why[128];
             rx_pool_destroy(p);
-            return rx_error(ctx, RXE_LIMIT, NULL, "ask for fewer threads", "thread %d of %d cannot be started: %s", i, n,
-                            rx_os_error(err, why, sizeof why));
+            return rx_error(ctx, RXE_LIMIT, NULL, "ask for fewer threads", "thread %d of %d cannot be started: %s", i,
+                            n, rx_os_error(err, why, sizeof why));
         }
         p->started = i;
     }

@@ -4,17 +4,18 @@
 #include "rt/rt.h"
 
 /* object.c */
-rx_tensor *rx_tensor_alloc(rx_memfn m, size_t capacity);                /* capacity 0: no memory of its own; NULL: out of memory */
+rx_tensor *rx_tensor_alloc(rx_memfn m, size_t capacity); /* capacity 0: no memory of its own; NULL: out of memory */
 rx_tuple *rx_tuple_alloc(rx_memfn m, int32_t cap);
-bool rx_tuple_add(rx_tuple *t, const relax_any *v);                     /* within its capacity; false: nested too deeply */
+bool rx_tuple_add(rx_tuple *t, const relax_any *v); /* within its capacity; false: nested too deeply */
 void rx_object_destroy(relax_object *o);                                /* nothing refers to it and it is empty */
 /* builtin.c */
 bool rx_builtin_find(const char *name, int32_t kind, rx_libfn *out);     /* user is to be the VM: scratch memory */
 
 /* --- the VM --- */
 enum { RX_OBJ_OUT = 4 };               /* memory that the host gave for this result */
-/* A register owns one reference of u.obj where its kind has objects. Tensor: data is the first element; type >= 0: dims are
- * those of that type in this frame's slots and u.obj (may be NULL: arena, constant) only keeps the memory; type < 0: u.obj is the tensor. */
+/* A register owns one reference of u.obj where its kind has objects. Tensor: data is the first element;
+ * type >= 0: dims are those of that type in this frame's slots, u.obj (NULL: arena, constant) only keeps the memory;
+ * type < 0: u.obj is the tensor. */
 typedef struct rx_reg {
     int32_t kind;                      /* RELAX_ANY_* */
     int32_t type;
@@ -65,23 +66,26 @@ bool rx_vm_room(relax_vm *vm, void **at, size_t *cap, size_t need, size_t size);
 rx_tensor *rx_vm_tensor(relax_vm *vm, size_t capacity);                 /* capacity 0: only a header; empty, refs 1 */
 rx_tuple *rx_vm_tuple(relax_vm *vm, int32_t cap);
 rx_shape *rx_vm_shape(relax_vm *vm, const int64_t *dims, int32_t n);
-void rx_vm_trim(relax_vm *vm);                                          /* at the end of a call: lets old idle objects go */
+void rx_vm_trim(relax_vm *vm); /* at the end of a call: lets old idle objects go */
 void rx_vm_pool_free(relax_vm *vm);
 char *rx_vm_arena(relax_vm *vm, int64_t size);                          /* NULL: out of memory */
-void rx_vm_arena_reset(relax_vm *vm);                                   /* no frame is left: several chunks become one */
+void rx_vm_arena_reset(relax_vm *vm); /* no frame is left: several chunks become one */
 void rx_vm_arena_free(relax_vm *vm);
 
 /* call.c */
-relax_status rx_vm_fail(relax_vm *vm, enum rx_err e, const char *fmt, ...) RX_PRINTF(3, 4);     /* names the running function */
+/* the message names the running function */
+relax_status rx_vm_fail(relax_vm *vm, enum rx_err e, const char *fmt, ...) RX_PRINTF(3, 4);
 static inline rx_vmframe *rx_vm_top(relax_vm *vm) { return &vm->frames[vm->nframes - 1]; }
 /* match.c */
-relax_status rx_vm_match(relax_vm *vm, const rx_pkg_fn *f, const rx_reg *r, int64_t *slots, const int32_t *x);   /* x: operands of MATCH */
+/* x: operands of MATCH */
+relax_status rx_vm_match(relax_vm *vm, const rx_pkg_fn *f, const rx_reg *r, int64_t *slots, const int32_t *x);
 relax_status rx_vm_bound(relax_vm *vm, const rx_pkg_fn *f, const int64_t *slots, const rx_pkg_sym *s);
 /* "argument 1 (w1)", "weight w1" */
 void rx_vm_param_text(const rx_pkg *p, const rx_pkg_fn *f, int32_t param, char *text, size_t n);
 /* value.c: registers and values */
 void rx_reg_clear(rx_reg *r);
-bool rx_reg_object(relax_vm *vm, rx_reg *r, const int64_t *slots);      /* a tensor gets an object of its own; false: out of memory */
+/* a tensor gets an object of its own; false: out of memory */
+bool rx_reg_object(relax_vm *vm, rx_reg *r, const int64_t *slots);
 relax_any rx_reg_any(const rx_reg *r);                                  /* lent; after rx_reg_object */
 void rx_reg_set(rx_reg *r, const relax_any *v);                         /* takes v's reference */
 relax_dtype rx_reg_dtype(const relax_vm *vm, const rx_reg *r);
@@ -90,7 +94,8 @@ int64_t rx_reg_bytes(const relax_vm *vm, const rx_reg *r, const int64_t *slots);
 bool rx_any_escape(relax_vm *vm, relax_any *v, const rx_vmframe *frame);
 /* args.c: values of the host in and out */
 relax_status rx_vm_args(relax_vm *vm, const rx_pkg_fn *f, rx_reg *regs);
-bool rx_vm_sane(const relax_vm *vm, const relax_any *v);                 /* a value from outside: known kind, right objects */
-relax_status rx_vm_out(relax_vm *vm, int32_t k, const rx_pkg_type *t, const int64_t *slots, rx_tensor **out);    /* *out NULL: not given or not usable */
+bool rx_vm_sane(const relax_vm *vm, const relax_any *v); /* a value from outside: known kind, right objects */
+/* the host's memory for result k; *out NULL: not given, or not usable before the end of the call */
+relax_status rx_vm_out(relax_vm *vm, int32_t k, const rx_pkg_type *t, const int64_t *slots, rx_tensor **out);
 relax_status rx_vm_fill_outs(relax_vm *vm, const relax_any *result);
 #endif

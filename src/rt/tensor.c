@@ -1,8 +1,8 @@
 /* tensor.c: tensors and DLPack 1.x in both directions.
  *
- * A tensor of ours is compact, row-major, on the CPU, first element at `data`. What comes from outside is checked (device, dtype,
- * rank, dims, strides, byte_offset, size) and used where it lies when it is compact and aligned to its element; else it is copied once.
- * That the memory really has the size that it claims cannot be checked. */
+ * A tensor of ours is compact, row-major, on the CPU, first element at `data`. What comes from outside is checked
+ * (device, dtype, rank, dims, strides, byte_offset, size) and used where it lies when it is compact and aligned to its
+ * element; else it is copied once. That the memory really has the size that it claims cannot be checked. */
 #include "rt/rt_int.h"
 
 static const struct dl_row { relax_dtype t; uint8_t code, bits; } dl_rows[] = {
@@ -84,8 +84,8 @@ relax_status rx_tensor_new(relax_context *ctx, relax_dtype t, const int64_t *dim
     return RELAX_OK;
 }
 
-relax_status rx_tensor_borrow(relax_context *ctx, relax_dtype t, const int64_t *dims, int32_t ndim, void *data, bool read_only,
-                              void (*done)(void *arg), void *arg, rx_tensor **out)
+relax_status rx_tensor_borrow(relax_context *ctx, relax_dtype t, const int64_t *dims, int32_t ndim, void *data,
+                              bool read_only, void (*done)(void *arg), void *arg, rx_tensor **out)
 {
     int64_t bytes;
     *out = NULL;
@@ -93,7 +93,8 @@ relax_status rx_tensor_borrow(relax_context *ctx, relax_dtype t, const int64_t *
     if (s)
         return s;
     if ((!data && bytes) || (uintptr_t)data % rx_dtype_bytes(t))
-        return rx_error(ctx, RXE_ARG_STRIDES, NULL, NULL, "the memory of a tensor is NULL or not aligned to its element");
+        return rx_error(ctx, RXE_ARG_STRIDES, NULL, NULL,
+                        "the memory of a tensor is NULL or not aligned to its element");
     rx_tensor *x = rx_tensor_alloc(rx_memfn_of(ctx), 0);
     if (!x)
         return oom(ctx);
@@ -118,16 +119,19 @@ static bool is_compact(const DLTensor *d)
     return true;
 }
 
-relax_status rx_dl_check(relax_context *ctx, const DLTensor *d, const char *what, relax_dtype *t, int64_t *bytes, bool *compact, void **data)
+relax_status rx_dl_check(relax_context *ctx, const DLTensor *d, const char *what, relax_dtype *t, int64_t *bytes,
+                         bool *compact, void **data)
 {
     if (d->device.device_type != kDLCPU && d->device.device_type != kDLCUDAHost && d->device.device_type != kDLROCMHost)
-        return rx_error(ctx, RXE_ARG_DEVICE, NULL, "copy it to the CPU", "%s lies on device type %d, expected the CPU (1)", what,
-                        (int)d->device.device_type);
+        return rx_error(ctx, RXE_ARG_DEVICE, NULL, "copy it to the CPU",
+                        "%s lies on device type %d, expected the CPU (1)", what, (int)d->device.device_type);
     if (!rx_dtype_from_dl(d->dtype, t))
-        return rx_error(ctx, RXE_ARG_DTYPE, NULL, NULL, "%s has a data type that is not supported (code %d, %d bits, %d lanes)", what,
-                        d->dtype.code, d->dtype.bits, d->dtype.lanes);
+        return rx_error(ctx, RXE_ARG_DTYPE, NULL, NULL,
+                        "%s has a data type that is not supported (code %d, %d bits, %d lanes)", what, d->dtype.code,
+                        d->dtype.bits, d->dtype.lanes);
     if (d->ndim < 0 || d->ndim > RX_PKG_MAX_NDIM || (d->ndim && !d->shape))
-        return rx_error(ctx, RXE_ARG_RANK, NULL, NULL, "%s has %d dims, at most %d are supported", what, d->ndim, RX_PKG_MAX_NDIM);
+        return rx_error(ctx, RXE_ARG_RANK, NULL, NULL, "%s has %d dims, at most %d are supported", what, d->ndim,
+                        RX_PKG_MAX_NDIM);
     if (!rx_tensor_bytes(*t, d->shape, d->ndim, bytes))
         return rx_error(ctx, RXE_ARG_DIM, NULL, NULL, "%s has a negative dim or too many elements", what);
     uintptr_t at;
@@ -199,7 +203,8 @@ relax_status rx_tensor_import(relax_context *ctx, DLManagedTensorVersioned *m, r
     bool copied;
     *out = NULL;
     if (m->version.major != DLPACK_MAJOR_VERSION)
-        return rx_error(ctx, RXE_UNSUPPORTED, NULL, NULL, "the DLPack tensor has version %u.%u, this library reads %d.x", m->version.major,
+        return rx_error(ctx, RXE_UNSUPPORTED, NULL, NULL,
+                        "the DLPack tensor has version %u.%u, this library reads %d.x", m->version.major,
                         m->version.minor, DLPACK_MAJOR_VERSION);
     relax_status s = import(ctx, &m->dl_tensor, out, &copied);
     if (s)
@@ -298,7 +303,9 @@ relax_status rx_tensor_export(relax_context *ctx, rx_tensor *t, DLManagedTensorV
     relax_status s = export_new(ctx, t, &x);
     if (s)
         return s;
-    x->u.v1 = (DLManagedTensorVersioned){.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}, .manager_ctx = x, .deleter = delete_v1,
+    x->u.v1 = (DLManagedTensorVersioned){.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION},
+                                         .manager_ctx = x,
+                                         .deleter = delete_v1,
                                          .flags = x->t->h.flags & RX_OBJ_READ_ONLY ? DLPACK_FLAG_BITMASK_READ_ONLY : 0,
                                          .dl_tensor = export_view(x)};
     *out = &x->u.v1;

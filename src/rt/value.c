@@ -1,5 +1,5 @@
-/* value.c: between registers, which are lazy, and values, which are whole objects. A tensor in the arena becomes an object only
- * when something needs one: a tuple, a call, a result. */
+/* value.c: between registers, which are lazy, and values, which are whole objects. A tensor in the arena becomes an
+ * object only when something needs one: a tuple, a call, a result. */
 #include "rt/rt_int.h"
 
 static bool has_object(int32_t kind)

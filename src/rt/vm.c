@@ -1,5 +1,5 @@
-/* vm.c: making, ending and asking a VM. Everything that a call needs is found here once: host functions by name, arrays for the
- * longest operand list, threads. */
+/* vm.c: making, ending and asking a VM. Everything that a call needs is found here once: host functions by name, arrays
+ * for the longest operand list, threads. */
 #include "rt/rt_int.h"
 
 static void *zeros(rx_memfn m, size_t n, size_t size)
@@ -65,8 +65,8 @@ relax_status rx_vm_create(relax_context *ctx, relax_executable *e, const rx_vm_o
     vm->huge_pages = o->huge_pages;
     relax_status s = arrays(vm) ? find_libs(vm) : rx_error(ctx, RXE_OOM, NULL, NULL, "out of memory");
     if (!s)
-        s = rx_pool_create(ctx, o->threads, o->parallel ? o->parallel : ctx->parallel, o->parallel ? o->parallel_user : ctx->parallel_user,
-                           &vm->pool);
+        s = rx_pool_create(ctx, o->threads, o->parallel ? o->parallel : ctx->parallel,
+                           o->parallel ? o->parallel_user : ctx->parallel_user, &vm->pool);
     if (s) {
         rx_vm_destroy(vm);
         return s;
@@ -128,8 +128,10 @@ relax_status rx_vm_new_tensor(relax_vm *vm, relax_dtype t, const int64_t *dims, 
 {
     int64_t bytes;
     *out = NULL;
-    if (t <= RELAX_DTYPE_UNKNOWN || t >= RELAX_DTYPE_COUNT || ndim < 0 || ndim > RX_PKG_MAX_NDIM || !rx_tensor_bytes(t, dims, ndim, &bytes))
-        return rx_error(vm->ctx, RXE_BAD_VALUE, NULL, NULL, "a tensor has an unknown data type, too many dims or too many elements");
+    if (t <= RELAX_DTYPE_UNKNOWN || t >= RELAX_DTYPE_COUNT || ndim < 0 || ndim > RX_PKG_MAX_NDIM ||
+        !rx_tensor_bytes(t, dims, ndim, &bytes))
+        return rx_error(vm->ctx, RXE_BAD_VALUE, NULL, NULL,
+                        "a tensor has an unknown data type, too many dims or too many elements");
     rx_tensor *x = rx_vm_tensor(vm, bytes ? (size_t)bytes : 1);
     if (!x)
         return rx_error(vm->ctx, RXE_OOM, NULL, NULL, "out of memory");
@@ -155,7 +157,8 @@ rx_vm_memory rx_vm_get_memory(const relax_vm *vm)
     for (size_t i = 0; i < vm->npooled; i++)
         if (vm->pooled[i].o->kind == RELAX_ANY_TENSOR)
             m.pool += ((const rx_tensor *)vm->pooled[i].o)->capacity;
-    m.stacks = vm->cap_regs * sizeof *vm->regs + vm->cap_slots * sizeof *vm->slots + vm->cap_frames * sizeof *vm->frames;
+    m.stacks =
+        vm->cap_regs * sizeof *vm->regs + vm->cap_slots * sizeof *vm->slots + vm->cap_frames * sizeof *vm->frames;
     return m;
 }
 

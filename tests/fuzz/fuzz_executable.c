@@ -1,6 +1,7 @@
-/* fuzz_executable.c: any bytes as an executable. Checksums are made right first, so that damage reaches the verifier. What it accepts
- * is printed, and its functions run on small arguments with kernels that do nothing: verified bytecode must be safe without
- * native code. Bytes after the file are arguments. Memory, calls and time are bounded as a host would bound them. */
+/* fuzz_executable.c: any bytes as an executable. Checksums are made right first, so that damage reaches the verifier.
+ * What it accepts is printed, and its functions run on small arguments with kernels that do nothing: verified bytecode
+ * must be safe without native code. Bytes after the file are arguments. Memory, calls and time are bounded as a host
+ * would bound them. */
 #include <stdlib.h>
 
 #include "rt/rt.h"
@@ -45,8 +46,13 @@ static void run(relax_vm *vm, const relax_executable *e, const uint8_t *tail, si
         int32_t nargs = 0;
         for (int32_t i = 0; i < e->pkg.fns[f].nparams && nargs < 16; i++) {
             uint8_t how = n ? tail[(size_t)(f * 16 + i) % n] : 0;
-            d[nargs] = (DLTensor){.data = data, .device = {kDLCPU, 0}, .ndim = how % 5, .dtype = rx_dtype_to_dl(1 + how / 8 % 15), .shape = dims};
-            args[nargs] = how & 4 ? (relax_any){.kind = RELAX_ANY_INT, .u.i = how / 8 - 4} : (relax_any){.kind = RELAX_ANY_DLTENSOR, .u.dl = &d[nargs]};
+            d[nargs] = (DLTensor){.data = data,
+                                  .device = {kDLCPU, 0},
+                                  .ndim = how % 5,
+                                  .dtype = rx_dtype_to_dl(1 + how / 8 % 15),
+                                  .shape = dims};
+            args[nargs] = how & 4 ? (relax_any){.kind = RELAX_ANY_INT, .u.i = how / 8 - 4}
+                                  : (relax_any){.kind = RELAX_ANY_DLTENSOR, .u.dl = &d[nargs]};
             nargs += e->pkg.params[e->pkg.fns[f].param0 + i].weight < 0;
         }
         rx_vm_call(vm, f, args, nargs, NULL, 0, &result);

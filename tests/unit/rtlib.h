@@ -1,5 +1,5 @@
-/* rtlib.h: a small executable for the tests of pkg/ and rt/, assembled by hand with the writer, and C functions that stand
- * for its kernels. Include after testlib.h. */
+/* rtlib.h: a small executable for the tests of pkg/ and rt/, assembled by hand with the writer, and C functions that
+ * stand for its kernels. Include after testlib.h. */
 #ifndef RTLIB_H
 #define RTLIB_H
 #include "rt/rt.h"
@@ -79,8 +79,9 @@ enum { K_ADD1, K_MATMUL, K_SUMSQ, K_TAKE };
 #define EQ(ref) ((rx_pkgw_dim){RX_DIM_EQ, (ref)})
 #define BIND(slot) ((rx_pkgw_dim){RX_DIM_BIND, (slot)})
 #define ANYDIM ((rx_pkgw_dim){RX_DIM_ANY, 0})
-#define TENSOR(t, ...) \
-    rx_pkgw_type_tensor(w, t, (int32_t)(sizeof((rx_pkgw_dim[]){__VA_ARGS__}) / sizeof(rx_pkgw_dim)), (rx_pkgw_dim[]){__VA_ARGS__})
+#define TENSOR(t, ...)                                                                                                 \
+    rx_pkgw_type_tensor(w, t, (int32_t)(sizeof((rx_pkgw_dim[]){__VA_ARGS__}) / sizeof(rx_pkgw_dim)),                   \
+                        (rx_pkgw_dim[]){__VA_ARGS__})
 #define LIST(...) (int)(sizeof((int32_t[]){__VA_ARGS__}) / sizeof(int32_t)), (int32_t[]){__VA_ARGS__}
 #define NOLIST 0, (int32_t *)NULL
 #define I(v) rx_pkgw_int(w, v)
@@ -98,14 +99,16 @@ static void rl_tables(rx_pkgw *w)
     rx_pkgw_provenance(w, "target", "cpu:x86-64-v2");
 }
 
-/* mlp(x: (n, 4), w1: weight (4, 8), w2: weight (8, 4)) -> (n, 4): x @ w1 @ w2 + 1, intermediates in the arena, n in 0..4096 */
+/* mlp(x: (n, 4), w1: weight (4, 8), w2: weight (8, 4)) -> (n, 4): x @ w1 @ w2 + 1, intermediates in the arena, n in
+ * 0..4096 */
 static void rl_mlp(rx_pkgw *w, int32_t fn)
 {
     rx_pkgw_fn_begin(w, fn);
     rx_pkgw_param(w, "x", "Tensor((n, 4), f32)", 0, -1);
     rx_pkgw_param(w, "w1", "Tensor((4, 8), f32)", 0, rx_pkgw_weight(w, "layer.w1", "Tensor((4, 8), f32)"));
     rx_pkgw_param(w, "w2", "Tensor((8, 4), f32)", 0, rx_pkgw_weight(w, "layer.w2", "Tensor((8, 4), f32)"));
-    int32_t n = rx_pkgw_slot(w), size = rx_pkgw_slot(w), off = rx_pkgw_slot(w), t = rx_pkgw_slot(w), work = rx_pkgw_slot(w);
+    int32_t n = rx_pkgw_slot(w), size = rx_pkgw_slot(w), off = rx_pkgw_slot(w), t = rx_pkgw_slot(w),
+            work = rx_pkgw_slot(w);
     int32_t y = rx_pkgw_sym(w, "n", n, 0, 4096, 1, 0, 0);
     OP(RX_BC_MATCH, 0, TENSOR(RELAX_F32, BIND(n), EQ(I(4))), 0, S("x"));
     OP(RX_BC_BOUND, y);
@@ -156,7 +159,8 @@ static void rl_choose(rx_pkgw *w, int32_t fn, int32_t add1)
     rx_pkgw_fn_begin(w, fn);
     rx_pkgw_param(w, "c", "Tensor((), bool)", 0, -1);
     rx_pkgw_param(w, "x", "Tensor((n,), f32)", 0, -1);
-    int32_t n = rx_pkgw_slot(w), b = rx_pkgw_slot(w), v = rx_pkgw_reg(w), f = rx_pkgw_reg(w), a = rx_pkgw_reg(w), t = rx_pkgw_reg(w);
+    int32_t n = rx_pkgw_slot(w), b = rx_pkgw_slot(w), v = rx_pkgw_reg(w), f = rx_pkgw_reg(w), a = rx_pkgw_reg(w),
+            t = rx_pkgw_reg(w);
     OP(RX_BC_MATCH, 1, TENSOR(RELAX_F32, BIND(n)), 1, S("x"));
     OP(RX_BC_EVAL, rx_pkgw_shape(w, RX_SH_MUL, b, n, I(4), 0), 1);
     OP(RX_BC_FRAME, b);
@@ -267,9 +271,10 @@ static void rl_write(relax_context *ctx, rx_arena *a, uint8_t **bytes, size_t *s
 {
     rx_pkgw *w = rx_pkgw_new(ctx, a);
     rl_tables(w);
-    int32_t mlp = rx_pkgw_fn(w, "mlp", 0), add1 = rx_pkgw_fn(w, "add1", RX_FN_PRIVATE), choose = rx_pkgw_fn(w, "choose", 0),
-            deep = rx_pkgw_fn(w, "deep", 0), distinct = rx_pkgw_fn(w, "distinct", 0), norm = rx_pkgw_fn(w, "norm", 0),
-            take = rx_pkgw_fn(w, "take", 0), halves = rx_pkgw_fn(w, "halves", 0);
+    int32_t mlp = rx_pkgw_fn(w, "mlp", 0), add1 = rx_pkgw_fn(w, "add1", RX_FN_PRIVATE),
+            choose = rx_pkgw_fn(w, "choose", 0), deep = rx_pkgw_fn(w, "deep", 0),
+            distinct = rx_pkgw_fn(w, "distinct", 0), norm = rx_pkgw_fn(w, "norm", 0), take = rx_pkgw_fn(w, "take", 0),
+            halves = rx_pkgw_fn(w, "halves", 0);
     rl_mlp(w, mlp);
     rl_choose(w, choose, add1);        /* bodies in another order than numbers */
     rl_add1(w, add1);

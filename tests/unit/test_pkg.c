@@ -1,5 +1,5 @@
-/* test_pkg.c: the executable's file format: what is written is read, what is damaged is refused, and every check of the verifier is
- * needed: each row of `broken` is a file that breaks one rule. */
+/* test_pkg.c: the executable's file format: what is written is read, what is damaged is refused, and every check of the
+ * verifier is needed: each row of `broken` is a file that breaks one rule. */
 #include "testlib.h"
 
 #include "rtlib.h"
@@ -45,13 +45,24 @@ static void text(void **state)
     tl_heap th;
     relax_context *ctx = tl_context(&th);
     static const char *const parts[] = {
-        "executable, format 1.0", "library: librelax 0.1",
+        "executable, format 1.0",
+        "library: librelax 0.1",
         "fn mlp(x: Tensor((n, 4), f32)) -> Tensor((n, 4), f32) where n <= 4096; 2 weights",
-        "peak memory: n * 48 + 64 bytes", "private fn add1(x: Tensor((n,), f32)) -> Tensor((n,), f32)",
-        "norm(x: Tensor((n,), f32) (in place))", "MATCH  r0 Tensor((->n, 4), f32) 0 \"x\"", "KERNEL matmul (r0, r1, r3) (n, 4, 8) -1",
-        "FRAME  s1", "IF     r0 -> ", "CALLR  r3 (r1) r2", "KERNEL sumsq", "sumsq: 2 buffers, 1 symbols, 2 phases (ps)",
-        "const c0: Tensor((3,), f32), 12 bytes", "library rx.unique (values)", "weight layer.w1: Tensor((4, 8), f32)",
-        "CHECK  s3 4107 \"argument 0 (x): dim 0 must be 2 * m\" s0 s2", "EVAL   m = s0 // 2; s2 = m * 2; s3 = s0 == s2",
+        "peak memory: n * 48 + 64 bytes",
+        "private fn add1(x: Tensor((n,), f32)) -> Tensor((n,), f32)",
+        "norm(x: Tensor((n,), f32) (in place))",
+        "MATCH  r0 Tensor((->n, 4), f32) 0 \"x\"",
+        "KERNEL matmul (r0, r1, r3) (n, 4, 8) -1",
+        "FRAME  s1",
+        "IF     r0 -> ",
+        "CALLR  r3 (r1) r2",
+        "KERNEL sumsq",
+        "sumsq: 2 buffers, 1 symbols, 2 phases (ps)",
+        "const c0: Tensor((3,), f32), 12 bytes",
+        "library rx.unique (values)",
+        "weight layer.w1: Tensor((4, 8), f32)",
+        "CHECK  s3 4107 \"argument 0 (x): dim 0 must be 2 * m\" s0 s2",
+        "EVAL   m = s0 // 2; s2 = m * 2; s3 = s0 == s2",
     };
     TL_TRY(ctx)
     {
@@ -210,8 +221,9 @@ static void random_flips(void **state)
     tl_done(&th, ctx);
 }
 
-/* --- the verifier: one broken rule a row. Functions have 2 parameters (objects), 6 more registers, slots 0 (dim of r0, bound), 1..7.
- * r2 holds a tensor (8,), r3 an integer, r4 a tuple (r2, r3), r5 a function, slot 1 is written, FRAME was executed. --- */
+/* --- the verifier: one broken rule a row. Functions have 2 parameters (objects), 6 more registers, slots 0 (dim of r0,
+ * bound), 1..7. r2 holds a tensor (8,), r3 an integer, r4 a tuple (r2, r3), r5 a function, slot 1 is written, FRAME was
+ * executed. --- */
 typedef void (*body)(rx_pkgw *w);
 #define ROW(name, code)                 \
     static void name(rx_pkgw *w) { code; }
@@ -258,7 +270,8 @@ ROW(get_field_kind, OP(RX_BC_GET, 6, 4, 0); OP(RX_BC_VIEW, 7, 6, T8); OP(RX_BC_R
 ROW(prim_kind, OP(RX_BC_PRIM, 6, RELAX_ANY_TENSOR, I(0)); OP(RX_BC_RET, 2))
 ROW(str_range, OP(RX_BC_STR, 6, 10000); OP(RX_BC_RET, 2))
 ROW(func_range, OP(RX_BC_FUNC, 6, 2); OP(RX_BC_RET, 2))
-ROW(shape_dims, OP(RX_BC_SHAPE, 6, LIST(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1)); OP(RX_BC_RET, 2))
+ROW(shape_dims, OP(RX_BC_SHAPE, 6, LIST(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
+    OP(RX_BC_RET, 2))
 ROW(eval_range, OP(RX_BC_EVAL, rx_pkgw_shape_count(w), 1); OP(RX_BC_RET, 2))
 ROW(eval_negative, OP(RX_BC_EVAL, -1, 1); OP(RX_BC_RET, 2))
 ROW(eval_count, OP(RX_BC_EVAL, 0, -1); OP(RX_BC_RET, 2))
@@ -291,36 +304,109 @@ ROW(call_result, OP(RX_BC_CALL, 0, LIST(2, 2), 6); OP(RX_BC_VIEW, 7, 6, T8); OP(
 ROW(callr_kind, OP(RX_BC_CALLR, 1, LIST(2, 2), 6); OP(RX_BC_RET, 2))
 ROW(callr_tensor, OP(RX_BC_CALLR, 2, LIST(2, 2), 6); OP(RX_BC_RET, 2))
 ROW(if_kind, int32_t l = rx_pkgw_label(w); OP(RX_BC_IF, 4, l); rx_pkgw_place(w, l); OP(RX_BC_RET, 2))
-ROW(jump_back, int32_t l = rx_pkgw_label(w); rx_pkgw_place(w, l); OP(RX_BC_MOVE, 6, 2); OP(RX_BC_BRANCH, 0, l); OP(RX_BC_RET, 2))
+ROW(jump_back, int32_t l = rx_pkgw_label(w); rx_pkgw_place(w, l); OP(RX_BC_MOVE, 6, 2); OP(RX_BC_BRANCH, 0, l);
+    OP(RX_BC_RET, 2))
 ROW(jump_self, int32_t l = rx_pkgw_label(w); rx_pkgw_place(w, l); OP(RX_BC_JUMP, l); OP(RX_BC_RET, 2))
 ROW(jump_end, int32_t l = rx_pkgw_label(w); OP(RX_BC_BRANCH, 0, l); OP(RX_BC_RET, 2); rx_pkgw_place(w, l))
 ROW(unreachable, OP(RX_BC_RET, 2); OP(RX_BC_RET, 2))
 /* joins: a register or slot of one path only; FRAME on one path only is in `late_frame` */
-ROW(join_register, int32_t l = rx_pkgw_label(w); OP(RX_BC_BRANCH, 0, l); OP(RX_BC_MOVE, 6, 2); rx_pkgw_place(w, l); OP(RX_BC_RET, 6))
-ROW(join_kind, int32_t l = rx_pkgw_label(w); OP(RX_BC_MOVE, 6, 2); OP(RX_BC_BRANCH, 0, l); OP(RX_BC_MOVE, 6, 3); rx_pkgw_place(w, l);
-    OP(RX_BC_VIEW, 7, 6, T8); OP(RX_BC_RET, 2))
+ROW(join_register, int32_t l = rx_pkgw_label(w); OP(RX_BC_BRANCH, 0, l); OP(RX_BC_MOVE, 6, 2); rx_pkgw_place(w, l);
+    OP(RX_BC_RET, 6))
+ROW(join_kind, int32_t l = rx_pkgw_label(w); OP(RX_BC_MOVE, 6, 2); OP(RX_BC_BRANCH, 0, l); OP(RX_BC_MOVE, 6, 3);
+    rx_pkgw_place(w, l); OP(RX_BC_VIEW, 7, 6, T8); OP(RX_BC_RET, 2))
 ROW(join_slot, int32_t l = rx_pkgw_label(w); OP(RX_BC_BRANCH, 0, l);
-    OP(RX_BC_EVAL, rx_pkgw_shape(w, RX_SH_MOV, 5, 0, 0, 0), 1); rx_pkgw_place(w, l); OP(RX_BC_PRIM, 6, RELAX_ANY_INT, 5);
-    OP(RX_BC_RET, 2))
+    OP(RX_BC_EVAL, rx_pkgw_shape(w, RX_SH_MOV, 5, 0, 0, 0), 1); rx_pkgw_place(w, l);
+    OP(RX_BC_PRIM, 6, RELAX_ANY_INT, 5); OP(RX_BC_RET, 2))
 ROW(join_slot_twice, int32_t l = rx_pkgw_label(w); OP(RX_BC_BRANCH, 0, l);
     OP(RX_BC_EVAL, rx_pkgw_shape(w, RX_SH_MOV, 5, 0, 0, 0), 1); rx_pkgw_place(w, l);
     OP(RX_BC_EVAL, rx_pkgw_shape(w, RX_SH_MOV, 5, 0, 0, 0), 1); OP(RX_BC_RET, 2))
-ROW(join_arity, int32_t l = rx_pkgw_label(w); OP(RX_BC_MOVE, 6, 4); OP(RX_BC_BRANCH, 0, l); OP(RX_BC_TUPLE, 6, LIST(2)); rx_pkgw_place(w, l);
-    OP(RX_BC_GET, 7, 6, 1); OP(RX_BC_RET, 2))
+ROW(join_arity, int32_t l = rx_pkgw_label(w); OP(RX_BC_MOVE, 6, 4); OP(RX_BC_BRANCH, 0, l); OP(RX_BC_TUPLE, 6, LIST(2));
+    rx_pkgw_place(w, l); OP(RX_BC_GET, 7, 6, 1); OP(RX_BC_RET, 2))
 
 typedef struct row { const char *name; body f; } row;
 #define R(name) {#name, name}
 static const row broken[] = {
-    R(no_ret), R(undefined_register), R(register_range), R(register_negative), R(dest_range), R(killed), R(kernel_range), R(kernel_negative),
-    R(kernel_buffers), R(kernel_symbols), R(kernel_not_tensor), R(kernel_unmatched), R(kernel_slot), R(kernel_const), R(kernel_work),
-    R(list_negative), R(slot_undefined), R(slot_range), R(frame_twice), R(alloc_type), R(alloc_pattern), R(alloc_bind), R(alloc_slot),
-    R(alloc_rank), R(alloc_dtype), R(alloc_kind), R(out_range), R(out_negative), R(view_kind), R(const_range), R(get_not_tuple),
-    R(get_unmatched), R(get_index), R(get_negative), R(get_open), R(get_field_kind), R(prim_kind), R(str_range), R(func_range), R(shape_dims),
-    R(eval_range), R(eval_negative), R(eval_count), R(eval_reads), R(eval_third), R(eval_twice), R(eval_writes), R(eval_dst_const),
-    R(match_type), R(match_bind_twice), R(match_bind_same), R(match_bind_range), R(match_eq_undefined), R(match_eq_later), R(match_nested),
-    R(match_param), R(match_param_low), R(match_label), R(bound_range), R(bound_undefined), R(check_error), R(check_value), R(lib_range),
-    R(lib_style), R(packed_style), R(packed_result), R(call_range), R(call_arity), R(call_result), R(callr_kind), R(callr_tensor), R(if_kind),
-    R(jump_back), R(jump_self), R(jump_end), R(unreachable), R(join_register), R(join_kind), R(join_slot), R(join_slot_twice), R(join_arity),
+    R(no_ret),
+    R(undefined_register),
+    R(register_range),
+    R(register_negative),
+    R(dest_range),
+    R(killed),
+    R(kernel_range),
+    R(kernel_negative),
+    R(kernel_buffers),
+    R(kernel_symbols),
+    R(kernel_not_tensor),
+    R(kernel_unmatched),
+    R(kernel_slot),
+    R(kernel_const),
+    R(kernel_work),
+    R(list_negative),
+    R(slot_undefined),
+    R(slot_range),
+    R(frame_twice),
+    R(alloc_type),
+    R(alloc_pattern),
+    R(alloc_bind),
+    R(alloc_slot),
+    R(alloc_rank),
+    R(alloc_dtype),
+    R(alloc_kind),
+    R(out_range),
+    R(out_negative),
+    R(view_kind),
+    R(const_range),
+    R(get_not_tuple),
+    R(get_unmatched),
+    R(get_index),
+    R(get_negative),
+    R(get_open),
+    R(get_field_kind),
+    R(prim_kind),
+    R(str_range),
+    R(func_range),
+    R(shape_dims),
+    R(eval_range),
+    R(eval_negative),
+    R(eval_count),
+    R(eval_reads),
+    R(eval_third),
+    R(eval_twice),
+    R(eval_writes),
+    R(eval_dst_const),
+    R(match_type),
+    R(match_bind_twice),
+    R(match_bind_same),
+    R(match_bind_range),
+    R(match_eq_undefined),
+    R(match_eq_later),
+    R(match_nested),
+    R(match_param),
+    R(match_param_low),
+    R(match_label),
+    R(bound_range),
+    R(bound_undefined),
+    R(check_error),
+    R(check_value),
+    R(lib_range),
+    R(lib_style),
+    R(packed_style),
+    R(packed_result),
+    R(call_range),
+    R(call_arity),
+    R(call_result),
+    R(callr_kind),
+    R(callr_tensor),
+    R(if_kind),
+    R(jump_back),
+    R(jump_self),
+    R(jump_end),
+    R(unreachable),
+    R(join_register),
+    R(join_kind),
+    R(join_slot),
+    R(join_slot_twice),
+    R(join_arity),
 };
 
 static void write_body(relax_context *ctx, rx_arena *a, body f, uint8_t **x, size_t *n)
@@ -383,37 +469,88 @@ static void verifier(void **state)
 typedef struct patch { uint32_t section; size_t at; int32_t value; } patch;
 #define FIELD(sec, type, record, field, value) {sec, (record) * sizeof(type) + offsetof(type, field), value}
 static const patch patches[] = {
-    FIELD(RX_SEC_TYPES, rx_pkg_type, 0, kind, 6), FIELD(RX_SEC_TYPES, rx_pkg_type, 0, kind, -1),
-    FIELD(RX_SEC_TYPES, rx_pkg_type, 0, dtype, RELAX_DTYPE_COUNT), FIELD(RX_SEC_TYPES, rx_pkg_type, 0, dtype, -1),
-    FIELD(RX_SEC_TYPES, rx_pkg_type, 0, ndim, 17), FIELD(RX_SEC_TYPES, rx_pkg_type, 0, ndim, -2),
-    FIELD(RX_SEC_TYPES, rx_pkg_type, 0, first, -1), FIELD(RX_SEC_TYPES, rx_pkg_type, 0, first, 1 << 20),
-    FIELD(RX_SEC_TYPES, rx_pkg_type, 0, kind, RX_PT_TUPLE), {RX_SEC_TYPE_WORDS, 0, 3}, {RX_SEC_TYPE_WORDS, 0, -1},
-    {RX_SEC_TYPE_WORDS, 4, -1}, {RX_SEC_TYPE_WORDS, 12, 1 << 24}, {RX_SEC_TYPE_WORDS, 12, -1000},
-    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, name, -1), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, name, 1 << 20), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, result, -1),
-    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, mem_text, -1), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, param0, 1), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nparams, -1),
-    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nparams, 100), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, sym0, -1), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nsyms, 50),
-    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nregs, 2), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nregs, 1 << 30), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nregs, -1),
-    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nslots, -1), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nslots, 1 << 30), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nslots, 0),
-    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, code0, 1), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, ncode, 1 << 20), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, ncode, -1),
-    FIELD(RX_SEC_FNS, rx_pkg_fn, 7, ncode, 0), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, mem0, -1), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nmem, 1 << 20),
-    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nmem, -1), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nmem, 1), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, mem_ref, 999),
-    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, mem_ref, -999), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nouts, -1), FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nouts, 1 << 30),
-    FIELD(RX_SEC_PARAMS, rx_pkg_param, 0, name, -1), FIELD(RX_SEC_PARAMS, rx_pkg_param, 0, type, 1 << 20),
-    FIELD(RX_SEC_PARAMS, rx_pkg_param, 0, weight, 2), FIELD(RX_SEC_PARAMS, rx_pkg_param, 0, weight, -2),
-    FIELD(RX_SEC_SYMS, rx_pkg_sym, 0, slot, -1), FIELD(RX_SEC_SYMS, rx_pkg_sym, 0, slot, 100), {RX_SEC_SYMS, 4, 1},
-    FIELD(RX_SEC_SYMS, rx_pkg_sym, 0, divisor, 0), FIELD(RX_SEC_SYMS, rx_pkg_sym, 0, name, -1), FIELD(RX_SEC_SYMS, rx_pkg_sym, 0, param, 3),
-    FIELD(RX_SEC_SYMS, rx_pkg_sym, 0, param, -2), FIELD(RX_SEC_KERNELS, rx_pkg_kernel, 0, name, -1),
-    FIELD(RX_SEC_KERNELS, rx_pkg_kernel, 0, origin, 1 << 20), FIELD(RX_SEC_KERNELS, rx_pkg_kernel, 0, nbufs, -1),
-    FIELD(RX_SEC_KERNELS, rx_pkg_kernel, 0, nsyms, -1), FIELD(RX_SEC_KERNELS, rx_pkg_kernel, 0, phase0, 1),
-    FIELD(RX_SEC_KERNELS, rx_pkg_kernel, 0, nphases, -1), FIELD(RX_SEC_KERNELS, rx_pkg_kernel, 3, nphases, 2),
-    FIELD(RX_SEC_KERNELS, rx_pkg_kernel, 3, nphases, 0), FIELD(RX_SEC_LIBS, rx_pkg_lib, 0, kind, 2), FIELD(RX_SEC_LIBS, rx_pkg_lib, 0, name, -1),
-    FIELD(RX_SEC_WEIGHTS, rx_pkg_weight, 0, name, -1), FIELD(RX_SEC_WEIGHTS, rx_pkg_weight, 0, type, 1 << 20),
-    FIELD(RX_SEC_CONSTS, rx_pkg_const, 0, offset, 1), FIELD(RX_SEC_CONSTS, rx_pkg_const, 0, offset, 64),
-    FIELD(RX_SEC_CONSTS, rx_pkg_const, 0, size, 16), FIELD(RX_SEC_CONSTS, rx_pkg_const, 0, size, 8), FIELD(RX_SEC_CONSTS, rx_pkg_const, 0, type, -1),
-    FIELD(RX_SEC_CONSTS, rx_pkg_const, 0, type, 1000), FIELD(RX_SEC_CONSTS, rx_pkg_const, 0, type, 0),
-    FIELD(RX_SEC_SHAPE, rx_pkg_shape, 0, op, RX_SH_COUNT), FIELD(RX_SEC_SHAPE, rx_pkg_shape, 0, op, -1),
-    FIELD(RX_SEC_PROVENANCE, rx_pkg_pair, 0, key, -1), FIELD(RX_SEC_PROVENANCE, rx_pkg_pair, 0, value, 1 << 20), {RX_SEC_CODE, 0, 0},
-    {RX_SEC_CODE, 0, RX_BC_COUNT}, {RX_SEC_CODE, 0, -1}, {RX_SEC_STR_AT, 0, 1}, {RX_SEC_STR_AT, 4, 0}, {RX_SEC_STR_AT, 4, 1 << 20}, {RX_SEC_STR, 0, -1},
+    FIELD(RX_SEC_TYPES, rx_pkg_type, 0, kind, 6),
+    FIELD(RX_SEC_TYPES, rx_pkg_type, 0, kind, -1),
+    FIELD(RX_SEC_TYPES, rx_pkg_type, 0, dtype, RELAX_DTYPE_COUNT),
+    FIELD(RX_SEC_TYPES, rx_pkg_type, 0, dtype, -1),
+    FIELD(RX_SEC_TYPES, rx_pkg_type, 0, ndim, 17),
+    FIELD(RX_SEC_TYPES, rx_pkg_type, 0, ndim, -2),
+    FIELD(RX_SEC_TYPES, rx_pkg_type, 0, first, -1),
+    FIELD(RX_SEC_TYPES, rx_pkg_type, 0, first, 1 << 20),
+    FIELD(RX_SEC_TYPES, rx_pkg_type, 0, kind, RX_PT_TUPLE),
+    {RX_SEC_TYPE_WORDS, 0, 3},
+    {RX_SEC_TYPE_WORDS, 0, -1},
+    {RX_SEC_TYPE_WORDS, 4, -1},
+    {RX_SEC_TYPE_WORDS, 12, 1 << 24},
+    {RX_SEC_TYPE_WORDS, 12, -1000},
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, name, -1),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, name, 1 << 20),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, result, -1),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, mem_text, -1),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, param0, 1),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nparams, -1),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nparams, 100),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, sym0, -1),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nsyms, 50),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nregs, 2),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nregs, 1 << 30),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nregs, -1),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nslots, -1),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nslots, 1 << 30),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nslots, 0),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, code0, 1),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, ncode, 1 << 20),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, ncode, -1),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 7, ncode, 0),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, mem0, -1),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nmem, 1 << 20),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nmem, -1),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nmem, 1),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, mem_ref, 999),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, mem_ref, -999),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nouts, -1),
+    FIELD(RX_SEC_FNS, rx_pkg_fn, 0, nouts, 1 << 30),
+    FIELD(RX_SEC_PARAMS, rx_pkg_param, 0, name, -1),
+    FIELD(RX_SEC_PARAMS, rx_pkg_param, 0, type, 1 << 20),
+    FIELD(RX_SEC_PARAMS, rx_pkg_param, 0, weight, 2),
+    FIELD(RX_SEC_PARAMS, rx_pkg_param, 0, weight, -2),
+    FIELD(RX_SEC_SYMS, rx_pkg_sym, 0, slot, -1),
+    FIELD(RX_SEC_SYMS, rx_pkg_sym, 0, slot, 100),
+    {RX_SEC_SYMS, 4, 1},
+    FIELD(RX_SEC_SYMS, rx_pkg_sym, 0, divisor, 0),
+    FIELD(RX_SEC_SYMS, rx_pkg_sym, 0, name, -1),
+    FIELD(RX_SEC_SYMS, rx_pkg_sym, 0, param, 3),
+    FIELD(RX_SEC_SYMS, rx_pkg_sym, 0, param, -2),
+    FIELD(RX_SEC_KERNELS, rx_pkg_kernel, 0, name, -1),
+    FIELD(RX_SEC_KERNELS, rx_pkg_kernel, 0, origin, 1 << 20),
+    FIELD(RX_SEC_KERNELS, rx_pkg_kernel, 0, nbufs, -1),
+    FIELD(RX_SEC_KERNELS, rx_pkg_kernel, 0, nsyms, -1),
+    FIELD(RX_SEC_KERNELS, rx_pkg_kernel, 0, phase0, 1),
+    FIELD(RX_SEC_KERNELS, rx_pkg_kernel, 0, nphases, -1),
+    FIELD(RX_SEC_KERNELS, rx_pkg_kernel, 3, nphases, 2),
+    FIELD(RX_SEC_KERNELS, rx_pkg_kernel, 3, nphases, 0),
+    FIELD(RX_SEC_LIBS, rx_pkg_lib, 0, kind, 2),
+    FIELD(RX_SEC_LIBS, rx_pkg_lib, 0, name, -1),
+    FIELD(RX_SEC_WEIGHTS, rx_pkg_weight, 0, name, -1),
+    FIELD(RX_SEC_WEIGHTS, rx_pkg_weight, 0, type, 1 << 20),
+    FIELD(RX_SEC_CONSTS, rx_pkg_const, 0, offset, 1),
+    FIELD(RX_SEC_CONSTS, rx_pkg_const, 0, offset, 64),
+    FIELD(RX_SEC_CONSTS, rx_pkg_const, 0, size, 16),
+    FIELD(RX_SEC_CONSTS, rx_pkg_const, 0, size, 8),
+    FIELD(RX_SEC_CONSTS, rx_pkg_const, 0, type, -1),
+    FIELD(RX_SEC_CONSTS, rx_pkg_const, 0, type, 1000),
+    FIELD(RX_SEC_CONSTS, rx_pkg_const, 0, type, 0),
+    FIELD(RX_SEC_SHAPE, rx_pkg_shape, 0, op, RX_SH_COUNT),
+    FIELD(RX_SEC_SHAPE, rx_pkg_shape, 0, op, -1),
+    FIELD(RX_SEC_PROVENANCE, rx_pkg_pair, 0, key, -1),
+    FIELD(RX_SEC_PROVENANCE, rx_pkg_pair, 0, value, 1 << 20),
+    {RX_SEC_CODE, 0, 0},
+    {RX_SEC_CODE, 0, RX_BC_COUNT},
+    {RX_SEC_CODE, 0, -1},
+    {RX_SEC_STR_AT, 0, 1},
+    {RX_SEC_STR_AT, 4, 0},
+    {RX_SEC_STR_AT, 4, 1 << 20},
+    {RX_SEC_STR, 0, -1},
 };
 
 static void records(void **state)
@@ -593,14 +730,32 @@ static void out_of_memory(void **state)
 static void shape_program(void **state)
 {
     (void)state;
-    static const struct { rx_sh op; int64_t a, b, c, want; int32_t err; } rows[] = {
-        {RX_SH_MOV, 5, 0, 0, 5, 0}, {RX_SH_ADD, 5, -7, 0, -2, 0}, {RX_SH_ADD, INT64_MAX, 1, 0, 0, RXE_LIMIT},
-        {RX_SH_SUB, INT64_MIN, 1, 0, 0, RXE_LIMIT}, {RX_SH_MUL, 1ll << 32, 1ll << 31, 0, 0, RXE_LIMIT}, {RX_SH_MUL, -3, 4, 0, -12, 0},
-        {RX_SH_FLOORDIV, -7, 2, 0, -4, 0}, {RX_SH_FLOORDIV, 7, 0, 0, 0, RXE_DIV_ZERO}, {RX_SH_FLOORDIV, INT64_MIN, -1, 0, 0, RXE_LIMIT},
-        {RX_SH_FLOORMOD, -7, 2, 0, 1, 0}, {RX_SH_FLOORMOD, 7, -2, 0, -1, 0}, {RX_SH_FLOORMOD, 7, 0, 0, 0, RXE_DIV_ZERO},
-        {RX_SH_MIN, 3, -3, 0, -3, 0}, {RX_SH_MAX, 3, -3, 0, 3, 0}, {RX_SH_EQ, 3, 3, 0, 1, 0}, {RX_SH_NE, 3, 3, 0, 0, 0},
-        {RX_SH_LT, 2, 3, 0, 1, 0}, {RX_SH_LE, 3, 3, 0, 1, 0}, {RX_SH_AND, 2, 0, 0, 0, 0}, {RX_SH_AND, 2, 9, 0, 1, 0}, {RX_SH_OR, 0, 9, 0, 1, 0},
-        {RX_SH_NOT, 0, 0, 0, 1, 0}, {RX_SH_SELECT, 1, 7, 8, 7, 0}, {RX_SH_SELECT, 0, 7, 8, 8, 0},
+    static const struct { rx_sh op; int64_t a, b, c, want; int32_t err;
+    } rows[] = {
+        {RX_SH_MOV, 5, 0, 0, 5, 0},
+        {RX_SH_ADD, 5, -7, 0, -2, 0},
+        {RX_SH_ADD, INT64_MAX, 1, 0, 0, RXE_LIMIT},
+        {RX_SH_SUB, INT64_MIN, 1, 0, 0, RXE_LIMIT},
+        {RX_SH_MUL, 1ll << 32, 1ll << 31, 0, 0, RXE_LIMIT},
+        {RX_SH_MUL, -3, 4, 0, -12, 0},
+        {RX_SH_FLOORDIV, -7, 2, 0, -4, 0},
+        {RX_SH_FLOORDIV, 7, 0, 0, 0, RXE_DIV_ZERO},
+        {RX_SH_FLOORDIV, INT64_MIN, -1, 0, 0, RXE_LIMIT},
+        {RX_SH_FLOORMOD, -7, 2, 0, 1, 0},
+        {RX_SH_FLOORMOD, 7, -2, 0, -1, 0},
+        {RX_SH_FLOORMOD, 7, 0, 0, 0, RXE_DIV_ZERO},
+        {RX_SH_MIN, 3, -3, 0, -3, 0},
+        {RX_SH_MAX, 3, -3, 0, 3, 0},
+        {RX_SH_EQ, 3, 3, 0, 1, 0},
+        {RX_SH_NE, 3, 3, 0, 0, 0},
+        {RX_SH_LT, 2, 3, 0, 1, 0},
+        {RX_SH_LE, 3, 3, 0, 1, 0},
+        {RX_SH_AND, 2, 0, 0, 0, 0},
+        {RX_SH_AND, 2, 9, 0, 1, 0},
+        {RX_SH_OR, 0, 9, 0, 1, 0},
+        {RX_SH_NOT, 0, 0, 0, 1, 0},
+        {RX_SH_SELECT, 1, 7, 8, 7, 0},
+        {RX_SH_SELECT, 0, 7, 8, 8, 0},
     };
     for (size_t i = 0; i < RX_COUNT(rows); i++) {
         const rx_pkg_shape ins = {(int32_t)rows[i].op, 3, 0, 1, 2};
@@ -618,9 +773,10 @@ static void shape_program(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip), cmocka_unit_test(text), cmocka_unit_test(header), cmocka_unit_test(unknown_sections),
-        cmocka_unit_test(verifier), cmocka_unit_test(records), cmocka_unit_test(late_frame), cmocka_unit_test(bombs),
-        cmocka_unit_test(random_flips), cmocka_unit_test(out_of_memory), cmocka_unit_test(shape_program),
+        cmocka_unit_test(round_trip),       cmocka_unit_test(text),          cmocka_unit_test(header),
+        cmocka_unit_test(unknown_sections), cmocka_unit_test(verifier),      cmocka_unit_test(records),
+        cmocka_unit_test(late_frame),       cmocka_unit_test(bombs),         cmocka_unit_test(random_flips),
+        cmocka_unit_test(out_of_memory),    cmocka_unit_test(shape_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,7 +154,8 @@ static void argument_errors(void **state)
     d.dtype = rx_dtype_to_dl(RELAX_F16);
     fails(&e, "mlp", a, 1, RXE_ARG_DTYPE, "mlp: argument 0 (x) has dtype f16, expected f32");
     d.dtype.lanes = 4;
-    fails(&e, "mlp", a, 1, RXE_ARG_DTYPE, "mlp: argument 0 (x) has a data type that is not supported (code 2, 16 bits, 4 lanes)");
+    fails(&e, "mlp", a, 1, RXE_ARG_DTYPE,
+          "mlp: argument 0 (x) has a data type that is not supported (code 2, 16 bits, 4 lanes)");
     d.dtype = rx_dtype_to_dl(RELAX_F32);
     d.device.device_type = kDLCUDA;
     fails(&e, "mlp", a, 1, RXE_ARG_DEVICE, "mlp: argument 0 (x) lies on device type 2, expected the CPU (1)");
@@ -391,7 +392,7 @@ static void no_allocation(void **state)
         c = (uint8_t)(i & 1);
         assert_int_equal(rx_vm_call(e.vm, 2, b, 2, NULL, 0, &r), RELAX_OK);                   /* tuples, nested calls */
         rx_any_release(&r);
-        assert_int_equal(rx_vm_call(e.vm, 7, h, 2, NULL, 0, &r), RELAX_OK);                   /* a library function, a shape */
+        assert_int_equal(rx_vm_call(e.vm, 7, h, 2, NULL, 0, &r), RELAX_OK); /* a library function, a shape */
         rx_any_release(&r);
     }
     assert_int_equal(e.th.calls, calls);
@@ -527,7 +528,8 @@ static void work(void *arg)
     DLTensor d = rl_dl(RELAX_F32, j->x, 2, (int64_t[]){2, 4});
     for (int i = 0; i < 300 && j->ok; i++) {
         relax_any arg1 = ARG_DL(&d), r;
-        j->ok = rx_vm_call(vm, 0, &arg1, 1, NULL, 0, &r) == RELAX_OK && memcmp(tensor(&r)->data, j->want, sizeof j->want) == 0;
+        j->ok = rx_vm_call(vm, 0, &arg1, 1, NULL, 0, &r) == RELAX_OK &&
+                memcmp(tensor(&r)->data, j->want, sizeof j->want) == 0;
         rx_any_release(&r);
     }
     rx_vm_destroy(vm);
@@ -589,9 +591,10 @@ static void profile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mlp), cmocka_unit_test(argument_errors), cmocka_unit_test(host_memory), cmocka_unit_test(choose), cmocka_unit_test(depth),
-        cmocka_unit_test(builtins), cmocka_unit_test(no_allocation), cmocka_unit_test(lifetime), cmocka_unit_test(out_of_memory),
-        cmocka_unit_test(threads), cmocka_unit_test(profile),
+        cmocka_unit_test(mlp),           cmocka_unit_test(argument_errors), cmocka_unit_test(host_memory),
+        cmocka_unit_test(choose),        cmocka_unit_test(depth),           cmocka_unit_test(builtins),
+        cmocka_unit_test(no_allocation), cmocka_unit_test(lifetime),        cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(threads),       cmocka_unit_test(profile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* test_rt_lib.c: functions of the host, C functions through libffi, OpenBLAS, builtins compared with slow code, native code. */
+/* test_rt_lib.c: functions of the host, C functions through libffi, OpenBLAS, builtins compared with slow code, native
+ * code. */
 #define _GNU_SOURCE
 #include "testlib.h"
 
@@ -141,11 +142,13 @@ static void sorting(void **state)
         for (int descending = 0; descending < 2; descending++) {
             call c = {"rx.sort", RX_LIB_DPS, 1, 2, {1, descending}, 1, {t}, {3}, {{3, 17, 2}}};
             assert_int_equal(do_call(ctx, &c, &a, &r), RELAX_OK);
-            call ca = {"rx.argsort", RX_LIB_DPS, 1, 2, {-2, descending}, 1, {descending ? RELAX_I32 : RELAX_I64}, {3}, {{3, 17, 2}}};
+            call ca = {"rx.argsort", RX_LIB_DPS,  1, 2, {-2, descending}, 1, {descending ? RELAX_I32 : RELAX_I64},
+                       {3},          {{3, 17, 2}}};
             relax_any ra, rk;
             assert_int_equal(do_call(ctx, &ca, &a, &ra), RELAX_OK);
             int64_t k = descending ? 2 : 9;             /* heap and full sort */
-            call ck = {"rx.topk", RX_LIB_DPS, 1, 4, {k, 1, descending, 0}, 2, {t, RELAX_I64}, {3, 3}, {{3, k, 2}, {3, k, 2}}};
+            call ck = {
+                "rx.topk", RX_LIB_DPS, 1, 4, {k, 1, descending, 0}, 2, {t, RELAX_I64}, {3, 3}, {{3, k, 2}, {3, k, 2}}};
             assert_int_equal(do_call(ctx, &ck, &a, &rk), RELAX_OK);
             for (int64_t line = 0; line < 6; line++) {
                 size_t base = (size_t)(line / 2 * 34 + line % 2);
@@ -155,7 +158,8 @@ static void sorting(void **state)
                     const char *want = x + (base + (size_t)order[i] * 2) * size;
                     assert_memory_equal((char *)field(&r, 0)->data + at * size, want, size);
                     const rx_tensor *ix = field(&ra, 0);
-                    assert_int_equal(rx_load_i64(ix->dtype, (char *)ix->data + at * rx_dtype_bytes(ix->dtype)), order[i]);
+                    assert_int_equal(rx_load_i64(ix->dtype, (char *)ix->data + at * rx_dtype_bytes(ix->dtype)),
+                                     order[i]);
                     if (i >= k)
                         continue;
                     size_t kat = (size_t)(line / 2 * k * 2 + i * 2 + line % 2);
@@ -194,14 +198,21 @@ static void sort_edges(void **state)
     rx_any_release(&r);
     /* wrong use is a status */
     static const call bad[] = {
-        {"rx.sort", RX_LIB_DPS, 1, 2, {1, 0}, 1, {RELAX_F32}, {1}, {{4}}}, {"rx.sort", RX_LIB_DPS, 1, 2, {-2, 0}, 1, {RELAX_F32}, {1}, {{4}}},
-        {"rx.sort", RX_LIB_DPS, 1, 1, {0}, 1, {RELAX_F32}, {1}, {{4}}}, {"rx.sort", RX_LIB_DPS, 1, 2, {0, 0}, 1, {RELAX_F32}, {1}, {{5}}},
-        {"rx.sort", RX_LIB_DPS, 1, 2, {0, 0}, 1, {RELAX_F64}, {1}, {{4}}}, {"rx.argsort", RX_LIB_DPS, 1, 2, {0, 0}, 1, {RELAX_F32}, {1}, {{4}}},
-        {"rx.topk", RX_LIB_DPS, 1, 4, {2, 0, 1, 3}, 1, {RELAX_F32}, {1}, {{2}}}, {"rx.topk", RX_LIB_DPS, 1, 4, {2, 0, 1, 1}, 1, {RELAX_F32}, {1}, {{3}}},
-        {"rx.topk", RX_LIB_DPS, 1, 4, {2, 0, 1, 2}, 1, {RELAX_F32}, {1}, {{2}}}, {"rx.topk", RX_LIB_DPS, 1, 4, {2, 0, 1, 0}, 1, {RELAX_F32}, {1}, {{2}}},
+        {"rx.sort", RX_LIB_DPS, 1, 2, {1, 0}, 1, {RELAX_F32}, {1}, {{4}}},
+        {"rx.sort", RX_LIB_DPS, 1, 2, {-2, 0}, 1, {RELAX_F32}, {1}, {{4}}},
+        {"rx.sort", RX_LIB_DPS, 1, 1, {0}, 1, {RELAX_F32}, {1}, {{4}}},
+        {"rx.sort", RX_LIB_DPS, 1, 2, {0, 0}, 1, {RELAX_F32}, {1}, {{5}}},
+        {"rx.sort", RX_LIB_DPS, 1, 2, {0, 0}, 1, {RELAX_F64}, {1}, {{4}}},
+        {"rx.argsort", RX_LIB_DPS, 1, 2, {0, 0}, 1, {RELAX_F32}, {1}, {{4}}},
+        {"rx.topk", RX_LIB_DPS, 1, 4, {2, 0, 1, 3}, 1, {RELAX_F32}, {1}, {{2}}},
+        {"rx.topk", RX_LIB_DPS, 1, 4, {2, 0, 1, 1}, 1, {RELAX_F32}, {1}, {{3}}},
+        {"rx.topk", RX_LIB_DPS, 1, 4, {2, 0, 1, 2}, 1, {RELAX_F32}, {1}, {{2}}},
+        {"rx.topk", RX_LIB_DPS, 1, 4, {2, 0, 1, 0}, 1, {RELAX_F32}, {1}, {{2}}},
         {"rx.shape_to_tensor", RX_LIB_DPS, 0, 2, {4, 5}, 1, {RELAX_I64}, {1}, {{3}}},
-        {"rx.unique", RX_LIB_PACKED, 1, 3, {1, 0, 0}, 0, {0}, {0}, {{0}}}, {"rx.unique", RX_LIB_PACKED, 1, 5, {1, 0, 0, 0, 1}, 0, {0}, {0}, {{0}}},
-        {"rx.nonzero", RX_LIB_PACKED, 1, 1, {1}, 0, {0}, {0}, {{0}}}, {"rx.tensor_to_shape", RX_LIB_PACKED, 1, 0, {0}, 0, {0}, {0}, {{0}}},
+        {"rx.unique", RX_LIB_PACKED, 1, 3, {1, 0, 0}, 0, {0}, {0}, {{0}}},
+        {"rx.unique", RX_LIB_PACKED, 1, 5, {1, 0, 0, 0, 1}, 0, {0}, {0}, {{0}}},
+        {"rx.nonzero", RX_LIB_PACKED, 1, 1, {1}, 0, {0}, {0}, {{0}}},
+        {"rx.tensor_to_shape", RX_LIB_PACKED, 1, 0, {0}, 0, {0}, {0}, {{0}}},
     };
     for (size_t i = 0; i < RX_COUNT(bad); i++) {
         assert_int_not_equal(do_call(ctx, &bad[i], &a, &r), RELAX_OK);
@@ -260,12 +271,14 @@ static void unique(void **state)
     c = (call){"rx.unique", RX_LIB_PACKED, 1, 4, {1, 0, 0, 0}, 0, {0}, {0}, {{0}}};
     assert_int_equal(do_call(ctx, &c, &af, &r), RELAX_OK);
     const rx_tensor *t = (const rx_tensor *)r.u.obj;
-    assert_true(t->dims[0] == 4 && ((float *)t->data)[1] == 1 && isnan(((float *)t->data)[2]) && isnan(((float *)t->data)[3]));
+    assert_true(t->dims[0] == 4 && ((float *)t->data)[1] == 1 && isnan(((float *)t->data)[2]) &&
+                isnan(((float *)t->data)[3]));
     rx_any_release(&r);
     /* nonzero, shapes */
     const int64_t where[6] = {0, 1, 1, 1, 0, 2};
     int64_t v[6] = {0, 7, 0, -1, 0, 3};
-    DLTensor dv = rl_dl(RELAX_I64, v, 2, (int64_t[]){2, 3}), ds = rl_dl(RELAX_I64, v, 0, NULL), dn = rl_dl(RELAX_I64, v + 3, 1, (int64_t[]){2});
+    DLTensor dv = rl_dl(RELAX_I64, v, 2, (int64_t[]){2, 3}), ds = rl_dl(RELAX_I64, v, 0, NULL),
+             dn = rl_dl(RELAX_I64, v + 3, 1, (int64_t[]){2});
     relax_any av = ARG_DL(&dv), as = ARG_DL(&ds), an = ARG_DL(&dn);
     c = (call){"rx.nonzero", RX_LIB_PACKED, 1, 0, {0}, 0, {0}, {0}, {{0}}};
     assert_int_equal(do_call(ctx, &c, &av, &r), RELAX_OK);
@@ -284,7 +297,8 @@ static void unique(void **state)
     assert_string_equal(rl_message(ctx), "f: rx.tensor_to_shape failed: element 0 is -1, a dim cannot be negative");
     dn.data = v + 4;
     assert_int_equal(do_call(ctx, &c, &an, &r), RELAX_OK);
-    assert_true(r.kind == RELAX_ANY_SHAPE && ((const rx_shape *)r.u.obj)->n == 2 && ((const rx_shape *)r.u.obj)->dims[1] == 3);
+    assert_true(r.kind == RELAX_ANY_SHAPE && ((const rx_shape *)r.u.obj)->n == 2 &&
+                ((const rx_shape *)r.u.obj)->dims[1] == 3);
     rx_any_release(&r);
     rx_diag_clear(ctx);
     tl_done(&th, ctx);
@@ -491,7 +505,8 @@ static int32_t look(void *user, const void *bytes, size_t n)
     return *(int32_t *)user;
 }
 
-static void native_body(relax_context *ctx, rx_arena *a, const uint8_t *so, size_t n, uint32_t extra, uint8_t **bytes, size_t *size)
+static void native_body(relax_context *ctx, rx_arena *a, const uint8_t *so, size_t n, uint32_t extra, uint8_t **bytes,
+                        size_t *size)
 {
     rx_pkgw *w = rx_pkgw_new(ctx, a);
     relax_target t = {.arch = rx_host_arch(), .features = extra, .name = "cpu:test"};
@@ -577,8 +592,9 @@ static void native(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sorting), cmocka_unit_test(sort_edges), cmocka_unit_test(unique), cmocka_unit_test(host_functions),
-        cmocka_unit_test(c_functions), cmocka_unit_test(openblas), cmocka_unit_test(native),
+        cmocka_unit_test(sorting),        cmocka_unit_test(sort_edges),  cmocka_unit_test(unique),
+        cmocka_unit_test(host_functions), cmocka_unit_test(c_functions), cmocka_unit_test(openblas),
+        cmocka_unit_test(native),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,7 +117,8 @@ static void borrow(void **state)
     char raw[32];
     rx_tensor *t;
     done_calls = 0;
-    assert_int_equal(rx_tensor_borrow(ctx, RELAX_I32, (int64_t[]){2}, 1, raw + 1, false, done, &one, &t), RELAX_E_INVALID);
+    assert_int_equal(rx_tensor_borrow(ctx, RELAX_I32, (int64_t[]){2}, 1, raw + 1, false, done, &one, &t),
+                     RELAX_E_INVALID);
     assert_int_equal(rx_tensor_borrow(ctx, RELAX_I32, (int64_t[]){2}, 1, NULL, false, done, &one, &t), RELAX_E_INVALID);
     assert_int_equal(rx_tensor_borrow(ctx, RELAX_U8, (int64_t[]){2}, 1, raw + 1, false, done, &one, &t), RELAX_OK);
     assert_int_equal(done_calls, 0);
@@ -224,7 +225,8 @@ static void host_pool(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(import), cmocka_unit_test(export), cmocka_unit_test(borrow), cmocka_unit_test(pool), cmocka_unit_test(host_pool),
+        cmocka_unit_test(import), cmocka_unit_test(export),    cmocka_unit_test(borrow),
+        cmocka_unit_test(pool),   cmocka_unit_test(host_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
