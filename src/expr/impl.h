@@ -8,7 +8,7 @@
  *    (a leaf-oriented treap: the boundary with the largest rx_sum_prio is the root), so a term is added in O(log n) and equal
  *    sums are equal trees; a constant stands apart at the top: ADD(sum, INT c).
  *  - min, max, and, or: operands sorted, balanced tree as for products, the constant last.
- *  - RX_EX_RAW marks an ADD or MUL whose folding would overflow int64: it counts as an atom. */
+ *  - RX_EX_RAW marks an ADD or MUL left undone, because it would overflow int64 or get too long: it counts as an atom. */
 #ifndef RX_EXPR_IMPL_H
 #define RX_EXPR_IMPL_H
 #include "expr/expr.h"

@@ -4,7 +4,8 @@
  * function of the set of keys, because the root is always the boundary (two neighbouring keys) of the largest priority, and the
  * priority is a hash of the key right of the boundary (Seidel and Aragon, Randomized search trees, 1996; unique representation).
  * Products of sums are multiplied out while the result has at most RX_EXPR_EXPAND terms.
- * Trap: coefficients that do not fit int64 leave the operation undone as a node with RX_EX_RAW, which is an atom here. */
+ * Trap: an operation whose coefficients do not fit int64, or a product with too many terms, is left undone as a node with
+ * RX_EX_RAW, which is an atom here. */
 #include "expr/impl.h"
 
 int64_t rx_gcd(int64_t a, int64_t b)
@@ -18,7 +19,7 @@ int64_t rx_gcd(int64_t a, int64_t b)
 
 static rx_ex raw(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b)
 {
-    bool swap = a->op == RX_EX_INT || (b->op != RX_EX_INT && rx_expr_cmp(a, b) > 0);
+    bool ia = a->op == RX_EX_INT, ib = b->op == RX_EX_INT, swap = ia != ib ? ia : rx_expr_cmp(a, b) > 0;
     if (swap) { rx_ex t = a; a = b; b = t; }
     return rx_node2(ctx, op, RX_EX_RAW, RELAX_I64, a, b);
 }
@@ -313,9 +314,7 @@ rx_ex rx_index_mul(relax_context *ctx, rx_ex a, rx_ex b)
     rx_ex r;
     if (rx_is_int(a, &c)) return mul_const(ctx, b, c);
     if (rx_is_int(b, &c)) return mul_const(ctx, a, c);
-    if (rx_is_sum(a) || rx_is_sum(b)) {
-        if (expand(ctx, a, b, &r)) return r;
-    }
+    if (rx_is_sum(a) || rx_is_sum(b)) return expand(ctx, a, b, &r) ? r : raw(ctx, RX_EX_MUL, a, b);
     rx_term x = rx_term_of(a), y = rx_term_of(b);
     if (!rx_mul_ok(x.coef, y.coef, &c)) return raw(ctx, RX_EX_MUL, a, b);
     return rx_scale(ctx, mul_keys(ctx, x.key, y.key), c);

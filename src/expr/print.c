@@ -29,6 +29,13 @@ static void list(printer *p, const char *name, rx_ex *const a, uint32_t n, const
     put(p, close);
 }
 
+/* a term that prints with a minus; INT64_MIN has no opposite and prints as x*(-9223372036854775808) */
+static bool negative(rx_ex e)
+{
+    int64_t c = rx_term_of(e).coef;
+    return c < 0 && c != INT64_MIN;
+}
+
 static void sum_terms(rx_ex e, rx_arena *a, rx_exvec *pos, rx_exvec *neg)
 {
     if (rx_is_sum(e)) {
@@ -36,7 +43,7 @@ static void sum_terms(rx_ex e, rx_arena *a, rx_exvec *pos, rx_exvec *neg)
         sum_terms(e->a[1], a, pos, neg);
         return;
     }
-    bool minus = rx_term_of(e).coef < 0 || (e->op == RX_EX_INT && e->u.i < 0);
+    bool minus = negative(e) || (e->op == RX_EX_INT && e->u.i < 0);
     if (minus) rx_push(a, neg, e);
     else rx_push(a, pos, e);
 }
@@ -59,7 +66,7 @@ static void magnitude(printer *p, rx_ex e, bool minus)
     else factors(p, t.key, minus ? P_UNARY : P_MUL);
     if (t.coef == 1 || t.coef == -1) return;
     put(p, "*");
-    if (t.coef == INT64_MIN) put(p, "9223372036854775808");
+    if (t.coef == INT64_MIN) put(p, "(-9223372036854775808)");
     else put_int(p, t.coef < 0 ? -t.coef : t.coef);
 }
 
@@ -94,8 +101,8 @@ static void factors(printer *p, rx_ex key, int prec)
 static void product(printer *p, rx_ex e)
 {
     rx_term t = rx_term_of(e);
-    if (t.coef < 0) put(p, "-");
-    if (t.coef != 1) magnitude(p, e, t.coef < 0);
+    if (negative(e)) put(p, "-");
+    if (t.coef != 1) magnitude(p, e, negative(e));
     else factors(p, e, P_MUL);
 }
 
@@ -170,7 +177,7 @@ static int level(rx_ex e)
     if (literal(e)) return e->dtype != RELAX_BOOL && (e->op == RX_EX_INT ? e->u.i < 0 : __builtin_signbit(e->u.f)) ? P_UNARY : P_ATOM;
     if (e->op == RX_EX_NOT) return P_NOT;
     if (e->op == RX_EX_AND || e->op == RX_EX_OR) return rx_eop_prec[e->op];
-    if (rx_is_prod(e) && rx_term_of(e).coef < 0) return P_SUM;
+    if (rx_is_prod(e) && negative(e)) return P_SUM;
     return rx_eop_prec[e->op] ? rx_eop_prec[e->op] : P_ATOM;
 }
 

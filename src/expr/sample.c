@@ -65,6 +65,7 @@ static bool choose(relax_context *ctx, const rx_facts *f, rx_sample *s, int64_t 
     for (uint32_t i = 0; i < s->syms.n; i++) {
         rx_range r = rx_facts_range(f, s->syms.at[i]);
         int64_t d = s->syms.at[i]->u.sym->divisor;
+        if (r.lo > r.hi) return false;
         *x ^= *x << 13, *x ^= *x >> 7, *x ^= *x << 17;
         v[i] = tries[(k < 12 ? (uint64_t)k : *x >> 8) % RX_COUNT(tries)];
         v[i] = RX_MAX(r.lo, RX_MIN(r.hi, v[i]));
