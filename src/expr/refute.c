@@ -161,14 +161,15 @@ static void split_sign(rx_query *q, rx_ex f)
 {
     relax_context *ctx = q->ctx;
     rx_range r = rx_range_of(ctx, q->f, f);
-    if (r.lo >= 0 || r.hi <= 0 || q->signs >= 6) return;
+    if (r.lo > 0 || r.hi < 0 || q->signs >= 6) return;
     for (uint32_t i = 0; i < q->signs; i++)
         if (q->signed_[i] == f) return;
     q->signed_[q->signs++] = f;
     alts *w = new_alts(q, 3, true);
-    w->c[0] = rx_le(ctx, rx_int(ctx, 1), f);
-    w->c[1] = rx_eq(ctx, f, rx_int(ctx, 0));
-    w->c[2] = rx_le(ctx, f, rx_int(ctx, -1));
+    w->n = 0;
+    w->c[w->n++] = rx_eq(ctx, f, rx_int(ctx, 0));
+    if (r.hi > 0) w->c[w->n++] = rx_le(ctx, rx_int(ctx, 1), f);
+    if (r.lo < 0) w->c[w->n++] = rx_le(ctx, f, rx_int(ctx, -1));
     rx_push(q->a, &q->splits, w);
 }
 

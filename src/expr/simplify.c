@@ -72,6 +72,9 @@ static rx_ex step(sim *s, rx_ex e)
     rx_range r = rx_range_of(s->ctx, s->f, e);
     if (r.lo == r.hi && r.lo != INT64_MIN && r.lo != INT64_MAX)
         return e->dtype == RELAX_BOOL ? rx_bool(s->ctx, r.lo) : rx_int(s->ctx, r.lo);
+    int64_t c = 1, b;
+    if (e->op == RX_EX_FLOORMOD || e->op == RX_EX_TRUNCMOD) rx_modular(s->ctx, s->f, e, &c, &b);
+    if (!c) return rx_int(s->ctx, b);
     rx_ex x = carry(s, e);
     if (x == e) x = rx_apply_rules(s->ctx, s->f, e, s->proofs);
     return x == e ? decide(s, e) : x;
@@ -122,13 +125,15 @@ static rx_ex operands(sim *s, rx_ex e)
 static rx_ex simplify(sim *s, rx_ex e)
 {
     if (e->op == RX_EX_INT || e->op == RX_EX_FLOAT) return e;
-    rx_ex known = rx_map_get(&s->done, RX_KEY(e));
+    rx_ex known = e->nargs ? rx_map_get(&s->done, RX_KEY(e)) : NULL;
     if (known) return known;
-    rx_ex x = operands(s, e);
-    for (int k = 0; k < RX_SIMPLIFY_ROUNDS && rx_is_index(x); k++) {
-        rx_ex y = step(s, x);
+    if (!e->nargs) return rx_is_index(e) ? step(s, e) : e;
+    rx_ex x = e;
+    for (int k = 0; k < RX_SIMPLIFY_ROUNDS && x->nargs; k++) {
+        rx_ex y = operands(s, x);
+        if (rx_is_index(y)) y = step(s, y);
         if (y == x) break;
-        x = y->nargs ? operands(s, y) : y;
+        x = y;
     }
     rx_map_put(&s->done, RX_KEY(e), (void *)(uintptr_t)x);
     return x;
