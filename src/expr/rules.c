@@ -112,11 +112,11 @@ static bool match_term(relax_context *ctx, rx_term p, rx_term s, int64_t *mult, 
     } else if (rx_factors(s.key, fs, 4) != m || !match_factors(ctx, np, fs, m, b)) {
         return false;
     }
-    for (uint32_t i = 0; i < n && m < n; i++)              /* a constant bound by the factors themselves */
-        if (fp[i] == open && b->v[var_of(open)]) {
-            if (!rx_mul_ok(need, b->v[var_of(open)]->u.i, &need)) return false;
-            open = NULL;
-        }
+    int k = open ? var_of(open) : -1;
+    if (k >= 0 && b->v[k]) {                               /* a constant bound by the factors themselves */
+        if (!rx_mul_ok(need, b->v[k]->u.i, &need)) return false;
+        open = NULL;
+    }
     if (!need || have == INT64_MIN || have % need) return false;
     int64_t q = have / need;
     if (open) {
