@@ -1,9 +1,9 @@
 /* bind.c: symbols across a call: what a callee's symbols stand for in the caller, and what must hold for that.
  *
- * In: annotations of parameters and arguments. Out: values of the callee's symbols and obligations, i.e. conditions over the
- * caller's symbols that were not proved and are checked at run time. A symbol is bound by the first dim that is the symbol alone;
- * then by dims that are linear in one unbound symbol (2*n, n + 1); all dims are compared at last. Symbols that no argument
- * determines stay unbound: the callee checks them at its entry.
+ * In: annotations of parameters and arguments. Out: values of the callee's symbols and obligations, i.e. conditions
+ * over the caller's symbols that were not proved and are checked at run time. A symbol is bound by the first dim that
+ * is the symbol alone; then by dims that are linear in one unbound symbol (2*n, n + 1); all dims are compared at last.
+ * Symbols that no argument determines stay unbound: the callee checks them at its entry.
  *
  * Trap: in a recursive call the callee's symbols are the caller's, so they are renamed before the matching. */
 #include "graph/graph.h"
@@ -195,11 +195,13 @@ static void check_bounds(relax_function *f, const rx_map *binding, rx_exvec *che
         if (s->hi != INT64_MAX)
             rx_require(f, checks, rx_le(ctx, v, rx_int(ctx, s->hi)), rx_strf(ctx, "the upper bound of %s", s->name));
         if (s->divisor > 1)
-            rx_require(f, checks, rx_eq(ctx, rx_modi(ctx, v, s->divisor), rx_int(ctx, 0)), rx_strf(ctx, "the divisor of %s", s->name));
+            rx_require(f, checks, rx_eq(ctx, rx_modi(ctx, v, s->divisor), rx_int(ctx, 0)),
+                       rx_strf(ctx, "the divisor of %s", s->name));
     }
 }
 
-/* Do parameters and arguments share symbols (a recursive call)? Then fresh ones stand for the parameters'; back: fresh -> own. */
+/* Do parameters and arguments share symbols (a recursive call)? Then fresh ones stand for the parameters'; back: fresh
+ * -> own. */
 static rx_ty *rename_own(matcher *m, rx_ty *params, rx_ty *args, uint32_t n, rx_map *back)
 {
     rx_exvec ps = {0}, as = {0};
@@ -266,8 +268,8 @@ static void add_buffer(matcher *m, const rx_prim *p, uint32_t i, rx_ty t)
     add_types(m, want, t, what);
 }
 
-void rx_bind_prim(relax_function *f, const rx_prim *p, rx_ty *args, uint32_t nargs, rx_ty out, rx_ex *syms, uint32_t nsyms,
-                  rx_exvec *values, rx_exvec *checks)
+void rx_bind_prim(relax_function *f, const rx_prim *p, rx_ty *args, uint32_t nargs, rx_ty out, rx_ex *syms,
+                  uint32_t nsyms, rx_exvec *values, rx_exvec *checks)
 {
     relax_context *ctx = f->mod->ctx;
     rx_arena *a = rx_scratch(&ctx->heap);
@@ -277,7 +279,8 @@ void rx_bind_prim(relax_function *f, const rx_prim *p, rx_ty *args, uint32_t nar
     rx_where w = {.function = f->name};
     uint32_t nout = out->kind == RX_TY_TUPLE ? out->nelems : 1;
     if (nargs + nout != p->nparams)
-        rx_fail(ctx, RXE_ARITY, &w, "%s has %u buffers; %u arguments and %u outputs are given", p->name, p->nparams, nargs, nout);
+        rx_fail(ctx, RXE_ARITY, &w, "%s has %u buffers; %u arguments and %u outputs are given", p->name, p->nparams,
+                nargs, nout);
     if (nsyms != p->nsyms)
         rx_fail(ctx, RXE_ARITY, &w, "%s takes %u symbolic arguments, %u are given", p->name, p->nsyms, nsyms);
     for (uint32_t i = 0; i < nsyms; i++)
@@ -294,7 +297,8 @@ void rx_bind_prim(relax_function *f, const rx_prim *p, rx_ty *args, uint32_t nar
     for (uint32_t i = 0; i < order.n; i++) {
         rx_ex v = rx_map_get(&binding, RX_KEY(order.at[i]));
         if (!v)
-            rx_fail(ctx, RXE_UNDEF_SYM, &w, "%s: symbol %s is defined by no buffer", p->name, rx_sym_of(order.at[i])->name);
+            rx_fail(ctx, RXE_UNDEF_SYM, &w, "%s: symbol %s is defined by no buffer", p->name,
+                    rx_sym_of(order.at[i])->name);
         if (values)
             rx_push(&f->mod->arena, values, v);
     }

@@ -1,7 +1,7 @@
 /* build.c: the graph builder: symbols and parameters of functions, leaves, bindings, the end of a function.
  *
- * Every emit function makes one binding at the insertion point, deduces its annotation and records its obligations; a fault
- * unwinds and leaves the function without the binding. A finished function is verified. */
+ * Every emit function makes one binding at the insertion point, deduces its annotation and records its obligations; a
+ * fault unwinds and leaves the function without the binding. A finished function is verified. */
 #include "graph/op.h"
 
 static rx_where in(const relax_function *f)
@@ -60,7 +60,8 @@ void rx_fn_bound(relax_function *f, rx_ex sym, int64_t lo, int64_t hi)
     if (!s)
         rx_fail(f->mod->ctx, RXE_BAD_VALUE, &w, "a bound needs a symbol");
     if (lo > hi)
-        rx_fail(f->mod->ctx, RXE_BOUND, &w, "the bounds of %s contradict each other: %lld to %lld", s->name, (long long)lo, (long long)hi);
+        rx_fail(f->mod->ctx, RXE_BOUND, &w, "the bounds of %s contradict each other: %lld to %lld", s->name,
+                (long long)lo, (long long)hi);
     s->lo = lo;
     s->hi = hi;
 }
@@ -119,7 +120,8 @@ static size_t const_bytes(relax_context *ctx, relax_dtype t, const int64_t *dims
     for (uint32_t i = 0; i < ndim && ok && !zero; i++)
         ok = rx_mul_ok(n, dims[i], &n);
     if (!ok)
-        rx_fail(ctx, RXE_BAD_VALUE, NULL, "a constant needs a data type, at most %d dims, each >= 0, and a size that fits", RX_MAX_RANK);
+        rx_fail(ctx, RXE_BAD_VALUE, NULL,
+                "a constant needs a data type, at most %d dims, each >= 0, and a size that fits", RX_MAX_RANK);
     return zero ? 0 : (size_t)n;
 }
 
@@ -287,7 +289,8 @@ static void set_syms(relax_module *m, relax_value *v, rx_ex *syms, uint32_t n)
     v->nsyms = n;
 }
 
-relax_value *rx_emit_op(rx_gb *b, const rx_op *op, relax_value **args, uint32_t n, const rx_attr *attrs, uint32_t nattrs)
+relax_value *rx_emit_op(rx_gb *b, const rx_op *op, relax_value **args, uint32_t n, const rx_attr *attrs,
+                        uint32_t nattrs)
 {
     relax_value *v = binding(b, RX_V_OP, args, n);
     v->u.op = op;
@@ -302,7 +305,8 @@ relax_value *rx_emit_call(rx_gb *b, relax_value *callee, relax_value **args, uin
     relax_value **all = RX_NEWN(rx_scratch(&b->f->mod->ctx->heap), relax_value *, (size_t)n + 1);
     all[0] = callee;
     for (uint32_t i = 0; i < n; i++)
-        all[i + 1] = args[i] && n == np ? rx_emit_known(b, args[i], f ? f->params[i]->type : callee->type->elems[i]) : args[i];
+        all[i + 1] =
+            args[i] && n == np ? rx_emit_known(b, args[i], f ? f->params[i]->type : callee->type->elems[i]) : args[i];
     relax_value *v = binding(b, RX_V_CALL, all, n + 1);
     v->pure = pure;
     return emit(b, v);
@@ -315,11 +319,13 @@ static void known_buffers(rx_gb *b, relax_function *prim, relax_value **args, ui
     for (uint32_t i = 0; i < n; i++) {
         out[i] = args[i];
         if (args[i] && p && i < p->nparams)
-            out[i] = rx_emit_known(b, args[i], rx_ty_tensor(ctx, p->params[i]->shape, (int32_t)p->params[i]->ndim, p->params[i]->dtype));
+            out[i] = rx_emit_known(
+                b, args[i], rx_ty_tensor(ctx, p->params[i]->shape, (int32_t)p->params[i]->ndim, p->params[i]->dtype));
     }
 }
 
-relax_value *rx_emit_call_tir(rx_gb *b, relax_function *prim, relax_value **args, uint32_t n, rx_ty out, rx_ex *syms, uint32_t nsyms)
+relax_value *rx_emit_call_tir(rx_gb *b, relax_function *prim, relax_value **args, uint32_t n, rx_ty out, rx_ex *syms,
+                              uint32_t nsyms)
 {
     relax_value **known = RX_NEWN(rx_scratch(&b->f->mod->ctx->heap), relax_value *, n);
     known_buffers(b, prim, args, n, known);
@@ -330,8 +336,8 @@ relax_value *rx_emit_call_tir(rx_gb *b, relax_function *prim, relax_value **args
     return emit(b, v);
 }
 
-relax_value *rx_emit_call_tir_inplace(rx_gb *b, relax_function *prim, relax_value **args, uint32_t n, rx_ty out, rx_ex *syms,
-                                      uint32_t nsyms, const int32_t *inplace, uint32_t ninplace)
+relax_value *rx_emit_call_tir_inplace(rx_gb *b, relax_function *prim, relax_value **args, uint32_t n, rx_ty out,
+                                      rx_ex *syms, uint32_t nsyms, const int32_t *inplace, uint32_t ninplace)
 {
     relax_value **known = RX_NEWN(rx_scratch(&b->f->mod->ctx->heap), relax_value *, n);
     known_buffers(b, prim, args, n, known);
@@ -344,7 +350,8 @@ relax_value *rx_emit_call_tir_inplace(rx_gb *b, relax_function *prim, relax_valu
     return emit(b, v);
 }
 
-relax_value *rx_emit_call_lib(rx_gb *b, const char *name, relax_value **args, uint32_t n, rx_ty out, rx_ex *syms, uint32_t nsyms)
+relax_value *rx_emit_call_lib(rx_gb *b, const char *name, relax_value **args, uint32_t n, rx_ty out, rx_ex *syms,
+                              uint32_t nsyms)
 {
     relax_value *v = binding(b, RX_V_CALL_DPS_LIB, args, n);
     v->ext = rx_str(b->f->mod->ctx, name);
@@ -387,9 +394,11 @@ static rx_ty fill(rx_gb *b, rx_ty t, rx_ty like)
     relax_context *ctx = b->f->mod->ctx;
     bool need_dims = like->known && !t->known;
     bool need_dtype = t->dtype == RELAX_DTYPE_UNKNOWN && like->dtype != RELAX_DTYPE_UNKNOWN;
-    if (t->kind == RX_TY_OBJECT && (like->kind == RX_TY_TENSOR || like->kind == RX_TY_SHAPE || like->kind == RX_TY_PRIM))
+    if (t->kind == RX_TY_OBJECT &&
+        (like->kind == RX_TY_TENSOR || like->kind == RX_TY_SHAPE || like->kind == RX_TY_PRIM))
         need_dims = like->known;
-    else if (t->kind != like->kind || (!need_dims && !need_dtype) || (t->ndim >= 0 && t->kind != RX_TY_PRIM && t->ndim != like->ndim))
+    else if (t->kind != like->kind || (!need_dims && !need_dtype) ||
+             (t->ndim >= 0 && t->kind != RX_TY_PRIM && t->ndim != like->ndim))
         return t;
     relax_dtype dt = like->dtype != RELAX_DTYPE_UNKNOWN ? like->dtype : t->dtype;
     rx_ex d[RX_MAX_RANK];
@@ -463,7 +472,8 @@ relax_value *rx_emit_alloc(rx_gb *b, rx_ty tensor)
     return emit(b, v);
 }
 
-relax_value *rx_emit_call_dps(rx_gb *b, relax_function *prim, const char *lib, relax_value **args, uint32_t n, rx_ex *syms, uint32_t nsyms)
+relax_value *rx_emit_call_dps(rx_gb *b, relax_function *prim, const char *lib, relax_value **args, uint32_t n,
+                              rx_ex *syms, uint32_t nsyms)
 {
     relax_value *v = binding(b, RX_V_CALL_DPS, args, n);
     v->u.callee = prim;

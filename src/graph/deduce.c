@@ -1,7 +1,8 @@
 /* deduce.c: the annotation of a binding, from the annotations of its operands, and the obligations it needs.
  *
- * Forward only, linear in the program: the builder calls it once per binding, the verifier again to compare, passes after they
- * changed operands. One function per kind of binding; operators bring their own (op.h). A failure unwinds with a diagnostic. */
+ * Forward only, linear in the program: the builder calls it once per binding, the verifier again to compare, passes
+ * after they changed operands. One function per kind of binding; operators bring their own (op.h). A failure unwinds
+ * with a diagnostic. */
 #include "graph/op.h"
 
 typedef struct deducer {
@@ -63,8 +64,15 @@ static rx_ty deduce_op(deducer *d)
     rx_ty *types = RX_NEWN(d->a, rx_ty, v->nargs + 1);
     for (uint32_t i = 0; i < v->nargs; i++)
         types[i] = v->args[i] ? v->args[i]->type : NULL;
-    rx_call c = {.ctx = d->ctx, .f = d->f, .op = v->u.op, .args = v->args, .types = types, .n = v->nargs, .attrs = v->attrs,
-                 .checks = d->checks, .a = d->a};
+    rx_call c = {.ctx = d->ctx,
+                 .f = d->f,
+                 .op = v->u.op,
+                 .args = v->args,
+                 .types = types,
+                 .n = v->nargs,
+                 .attrs = v->attrs,
+                 .checks = d->checks,
+                 .a = d->a};
     return rx_op_deduce(&c);
 }
 
@@ -86,7 +94,8 @@ static void callee_facts(deducer *d, const relax_function *callee, const rx_map 
         for (uint32_t k = 0; k < syms.n; k++)
             all &= rx_map_has(binding, RX_KEY(syms.at[k]));
         if (all)
-            rx_require(d->f, d->checks, rx_subst(d->ctx, cond, binding), rx_strf(d->ctx, "a condition of %s", callee->name));
+            rx_require(d->f, d->checks, rx_subst(d->ctx, cond, binding),
+                       rx_strf(d->ctx, "a condition of %s", callee->name));
     }
 }
 
@@ -178,7 +187,8 @@ static rx_ty deduce_tir_inplace(deducer *d)
         if (rx_ty_subtype(d->ctx, d->f->facts, args[k], t) != RX_TRUE)
             fail(d, RXE_SHAPE, "output %u is %s, but it is in place of %s", i, type_text(d, t), type_text(d, args[k]));
     }
-    rx_bind_prim(d->f, v->u.callee->prim, args, v->nargs, rx_ty_tuple(d->ctx, fresh, nfresh), v->syms, v->nsyms, NULL, d->checks);
+    rx_bind_prim(d->f, v->u.callee->prim, args, v->nargs, rx_ty_tuple(d->ctx, fresh, nfresh), v->syms, v->nsyms, NULL,
+                 d->checks);
     return out;
 }
 
@@ -253,13 +263,15 @@ static bool defined_in(const rx_body *b, rx_ex sym, relax_context *ctx)
             for (uint32_t i = 0; i < syms.n; i++)
                 if (syms.at[i] == sym)
                     return true;
-            if (v->kind == RX_V_IF && (defined_in(v->u.branch.then, sym, ctx) || defined_in(v->u.branch.other, sym, ctx)))
+            if (v->kind == RX_V_IF &&
+                (defined_in(v->u.branch.then, sym, ctx) || defined_in(v->u.branch.other, sym, ctx)))
                 return true;
         }
     return false;
 }
 
-/* Symbols that only the bodies define are not known behind the IF; a cast inside may also name symbols of the parameters. */
+/* Symbols that only the bodies define are not known behind the IF; a cast inside may also name symbols of the
+ * parameters. */
 static bool outlives_if(void *arg, rx_ex sym)
 {
     deducer *d = arg;
@@ -305,7 +317,8 @@ static rx_ty deduce_view(deducer *d)
     need_args(d, 1);
     check_out(d, d->v->type);
     rx_ty have = d->v->args[0]->type, want = d->v->type;
-    if (!rx_ty_is_tensor(have, -1, RELAX_DTYPE_UNKNOWN) || have->dtype == RELAX_DTYPE_UNKNOWN || want->kind != RX_TY_TENSOR)
+    if (!rx_ty_is_tensor(have, -1, RELAX_DTYPE_UNKNOWN) || have->dtype == RELAX_DTYPE_UNKNOWN ||
+        want->kind != RX_TY_TENSOR)
         fail(d, RXE_TYPE_KIND, "a view needs tensors of known shape and data type");
     rx_require_eq(d->f, d->checks, bytes_of(d, have), bytes_of(d, want), "a view must have the same size in bytes");
     return want;

@@ -1,8 +1,10 @@
 /* ir.c: modules and functions: creation, look-up, removal, deep copy, exchange.
  *
- * A module owns all its functions and values through its arena. Annotations, symbols and expressions belong to the context, so a
- * copy shares the symbols of graph functions with the original; prim funcs are copied with symbols of their own, because loads
- * refer to buffers. The cache of legalized prim funcs is not copied. A removed function has mod == NULL. Traps: maps and facts remember the arena they grow in; whoever moves them to another module tells them. */
+ * A module owns all its functions and values through its arena. Annotations, symbols and expressions belong to the
+ * context, so a copy shares the symbols of graph functions with the original; prim funcs are copied with symbols of
+ * their own, because loads refer to buffers. The cache of legalized prim funcs is not copied. A removed function has
+ * mod == NULL. Traps: maps and facts remember the arena they grow in; whoever moves them to another module tells them.
+ */
 #include "graph/graph.h"
 
 static void module_open(relax_module *m, relax_context *ctx)
@@ -177,7 +179,8 @@ static void copy_parts(copier *c, relax_value *n, const relax_value *v)
     n->checks = dup(c->a, v->checks, v->nchecks * sizeof *v->checks);
     if (v->kind == RX_V_CONST) {
         n->u.data = copy_const(c, v->u.data);
-    } else if (v->kind == RX_V_FUNC || v->kind == RX_V_CALL_TIR || v->kind == RX_V_CALL_TIR_INPLACE || v->kind == RX_V_CALL_DPS) {
+    } else if (v->kind == RX_V_FUNC || v->kind == RX_V_CALL_TIR || v->kind == RX_V_CALL_TIR_INPLACE ||
+               v->kind == RX_V_CALL_DPS) {
         if (v->u.callee)
             n->u.callee = rx_map_get(&c->functions, RX_KEY(v->u.callee));
     } else if (v->kind == RX_V_IF) {

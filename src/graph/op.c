@@ -1,7 +1,7 @@
 /* op.c: the operator table of a context, attributes of calls, deduction of a call.
  *
- * Attributes reach an operator in the order of its declaration, converted to the declared kind, defaults filled; so deduce and
- * legalize functions read them without checks, and equal calls have equal lists. */
+ * Attributes reach an operator in the order of its declaration, converted to the declared kind, defaults filled; so
+ * deduce and legalize functions read them without checks, and equal calls have equal lists. */
 #include "graph/op.h"
 
 void rx_optab_init(relax_context *ctx)
@@ -251,7 +251,8 @@ void rx_op_parse_attrs(relax_context *ctx, const char *spec, rx_attr_decl **out,
         p = e + 1;
         e = word_end(p, "?=, ");
         uint32_t k = 0;
-        while (k < RX_COUNT(kind_names) && (strlen(kind_names[k]) != (size_t)(e - p) || memcmp(kind_names[k], p, (size_t)(e - p))))
+        while (k < RX_COUNT(kind_names) &&
+               (strlen(kind_names[k]) != (size_t)(e - p) || memcmp(kind_names[k], p, (size_t)(e - p))))
             k++;
         if (k == RX_COUNT(kind_names))
             bad_spec(ctx, spec);

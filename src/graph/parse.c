@@ -1,11 +1,12 @@
 /* parse.c: modules from text. Grammar in docs/text-form.md.
  *
- * Two passes over the text, so that functions may call each other in any order: the first reads tensor programs and the heads of
- * functions and skips their bodies, the second reads the bodies through the builder, which deduces and checks every binding.
- * A failure anywhere carries file, line and column, and leaves the module without any function of this text.
+ * Two passes over the text, so that functions may call each other in any order: the first reads tensor programs and the
+ * heads of functions and skips their bodies, the second reads the bodies through the builder, which deduces and checks
+ * every binding. A failure anywhere carries file, line and column, and leaves the module without any function of this
+ * text.
  *
- * Names. A value's scope ends with its body, or with its dataflow block unless it is an output. Symbols come from the head, from its
- * `where`, and from match_cast; a name that is free again after a body of an if means a new symbol. */
+ * Names. A value's scope ends with its body, or with its dataflow block unless it is an output. Symbols come from the
+ * head, from its `where`, and from match_cast; a name that is free again after a body of an if means a new symbol. */
 #include "graph/text.h"
 
 typedef struct pending { relax_function *f; rx_lexer at; bool pure; } pending;
@@ -162,7 +163,8 @@ static void read_function(rx_tparser *p, pending *it)
     relax_value *result = rx_tp_body(p, "return");
     for (uint32_t i = 0; i < p->early.n; i++)
         if (p->early.e[i].val)
-            rx_lex_fail(&l, RXE_TEXT_NAME, "symbol '%s' of the conditions is never defined", rx_sym_of(p->early.e[i].val)->name);
+            rx_lex_fail(&l, RXE_TEXT_NAME, "symbol '%s' of the conditions is never defined",
+                        rx_sym_of(p->early.e[i].val)->name);
     rx_fn_finish(f, &p->gb, result);
     p->l = outer;
 }

@@ -1,4 +1,5 @@
-/* parse_attr.c: attributes of operators (kinds by declaration) and of functions and other calls (kinds by the tokens). */
+/* parse_attr.c: attributes of operators (kinds by declaration) and of functions and other calls (kinds by the tokens).
+ */
 #include "graph/text.h"
 
 /* "key = …" comes next? */

@@ -147,7 +147,8 @@ static void read_callee(rx_tparser *p, dps *d, bool lib, bool prim)
         return;
     }
     if (!lib || l->tok != RX_T_STRING)
-        rx_lex_fail(l, RXE_SYNTAX, "expected %s", lib ? "the name of a library function in quotes" : "'@' and a tensor program");
+        rx_lex_fail(l, RXE_SYNTAX, "expected %s",
+                    lib ? "the name of a library function in quotes" : "'@' and a tensor program");
     d->lib = l->text;
     rx_lex_next(l);
 }
@@ -303,7 +304,8 @@ static relax_value *read_word(rx_tparser *p, bool *found)
     }
     if (rx_lex_take(l, "call_tir_inplace")) {
         read_dps(p, &d, false, true, true, true);
-        return rx_emit_call_tir_inplace(&p->gb, d.prim, d.args.at, d.args.n, d.out, d.syms.at, d.syms.n, d.inplace.at, d.inplace.n);
+        return rx_emit_call_tir_inplace(&p->gb, d.prim, d.args.at, d.args.n, d.out, d.syms.at, d.syms.n, d.inplace.at,
+                                        d.inplace.n);
     }
     if (rx_lex_take(l, "call_dps_library")) {
         read_dps(p, &d, true, false, true, false);

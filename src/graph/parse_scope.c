@@ -1,7 +1,8 @@
 /* parse_scope.c: names in scope while a function is read.
  *
- * Definitions are pushed on one stack and taken out again when their body or dataflow block ends. Symbols have a scope as values have:
- * after a body of an if its symbols are unknown, and the same name in another match_cast is another symbol. */
+ * Definitions are pushed on one stack and taken out again when their body or dataflow block ends. Symbols have a scope
+ * as values have: after a body of an if its symbols are unknown, and the same name in another match_cast is another
+ * symbol. */
 #include "graph/text.h"
 
 void rx_tp_open(rx_tparser *p)

@@ -1,8 +1,9 @@
 /* print.c: functions and modules as text; parse.c reads it back to the same program. Grammar in docs/text-form.md.
  *
- * Values and symbols get unique names: parameters keep theirs, a binding gets its wish or the wish with a number; symbols that share a
- * name, or whose name is no identifier, are replaced by renamed ones while the function is printed (so sums keep the order
- * that the parser will give them). Bounds of symbols and declared conditions follow the signature as `where`. */
+ * Values and symbols get unique names: parameters keep theirs, a binding gets its wish or the wish with a number;
+ * symbols that share a name, or whose name is no identifier, are replaced by renamed ones while the function is printed
+ * (so sums keep the order that the parser will give them). Bounds of symbols and declared conditions follow the
+ * signature as `where`. */
 #include "graph/text.h"
 
 typedef struct printer {
@@ -51,7 +52,8 @@ static void see_expr(printer *p, rx_ex e)
 static void see_value(void *arg, relax_value *v)
 {
     printer *p = arg;
-    if (v->type && v->kind != RX_V_OP && v->kind != RX_V_CALL && v->kind != RX_V_TUPLE && v->kind != RX_V_GET && v->kind != RX_V_IF)
+    if (v->type && v->kind != RX_V_OP && v->kind != RX_V_CALL && v->kind != RX_V_TUPLE && v->kind != RX_V_GET &&
+        v->kind != RX_V_IF)
         rx_ty_free_syms(p->ctx, p->a, v->type, &p->syms);
     for (uint32_t i = 0; i < v->nsyms; i++)
         see_expr(p, v->syms[i]);

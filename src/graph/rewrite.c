@@ -1,7 +1,7 @@
 /* rewrite.c: what passes do to functions: place, remove, replace and visit bindings; effects and aliasing of bindings.
  *
- * Bindings are doubly linked in their block; leaves and parameters stand in no block. Uses are found by walking the function:
- * there are no use lists to keep right. */
+ * Bindings are doubly linked in their block; leaves and parameters stand in no block. Uses are found by walking the
+ * function: there are no use lists to keep right. */
 #include "graph/op.h"
 
 void rx_v_append(rx_iblock *bl, relax_value *v)

@@ -32,7 +32,8 @@ void rx_tp_open(rx_tparser *p);                                     /* empty sco
 void rx_tp_define(rx_tparser *p, const char *name, relax_value *v);
 void rx_tp_define_sym(rx_tparser *p, const char *name, rx_ex s);
 void rx_tp_leave(rx_tparser *p, uint32_t mark);                     /* forget what was defined since scope.n was mark */
-/* resolvers for rx_scope_fns: names that are known; that a head defines; that a match_cast defines; in conditions of a head */
+/* resolvers for rx_scope_fns: names that are known; that a head defines; that a match_cast defines; in conditions of a
+ * head */
 rx_ex rx_tp_known(void *arg, rx_lexer *l, const char *name);
 rx_ex rx_tp_head(void *arg, rx_lexer *l, const char *name);
 rx_ex rx_tp_cast(void *arg, rx_lexer *l, const char *name);

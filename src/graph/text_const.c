@@ -1,21 +1,24 @@
 /* text_const.c: constants, names and strings as text.
  *
- * A constant is a list of elements while it is short and every element reads back to the same bits; else it is a string of
- * hexadecimal bytes in memory order ("x'00ff'"). So a text holds every constant exactly, NaN payloads and odd bools included. */
+ * A constant is a list of elements while it is short and every element reads back to the same bits; else it is a string
+ * of hexadecimal bytes in memory order ("x'00ff'"). So a text holds every constant exactly, NaN payloads and odd bools
+ * included. */
 #include "graph/text.h"
 
 #define SHORT 64                       /* elements that are written as a list */
 
 static const char *const words[] = {
-    "if", "else", "dataflow", "output", "return", "yield", "where", "none", "const", "shape", "prim", "call_tir", "call_tir_inplace",
-    "call_dps_library", "call_packed", "call_pure_packed", "call", "call_pure", "match_cast", "alloc", "call_dps", "view", "true", "false",
-    "attrs", "arena", "fn", "private", "impure", "Tensor", "Shape", "Prim", "Tuple", "Callable", "Object",
+    "if", "else", "dataflow", "output", "return", "yield", "where", "none", "const", "shape", "prim", "call_tir",
+    "call_tir_inplace", "call_dps_library", "call_packed", "call_pure_packed", "call", "call_pure", "match_cast",
+    "alloc", "call_dps", "view", "true", "false", "attrs", "arena", "fn", "private", "impure", "Tensor", "Shape",
+    "Prim", "Tuple", "Callable", "Object",
 };
 
 bool rx_text_plain(const char *name)
 {
     for (const char *p = name; *p; p++)
-        if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_' || (p > name && *p >= '0' && *p <= '9')))
+        if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_' ||
+              (p > name && *p >= '0' && *p <= '9')))
             return false;
     for (size_t i = 0; i < RX_COUNT(words); i++)
         if (!strcmp(words[i], name))
@@ -133,7 +136,8 @@ static void read_number(rx_lexer *l, relax_dtype t, void *p)
         uint64_t v = (uint64_t)l->ival;
         rx_store_i64(t, p, (int64_t)(minus ? 0 - v : v));
         bool fits = (uint64_t)rx_load_i64(t, p) == (minus ? 0 - v : v);
-        if (t == RELAX_BOOL || !fits || (l->big && t != RELAX_U64 && !(minus && v == (uint64_t)INT64_MIN)) || (minus && v && rx_dtype_is_uint(t)))
+        if (t == RELAX_BOOL || !fits || (l->big && t != RELAX_U64 && !(minus && v == (uint64_t)INT64_MIN)) ||
+            (minus && v && rx_dtype_is_uint(t)))
             rx_lex_fail(l, RXE_SYNTAX, "the number does not fit %s", rx_dtypes[t].name);
         rx_lex_next(l);
         return;
@@ -202,7 +206,8 @@ static size_t read_dims(rx_lexer *l, relax_dtype t, int64_t *dims, uint32_t *ndi
         }
     }
     if ((uint64_t)n / rx_dtype_bytes(t) > l->n)
-        rx_lex_fail(l, RXE_SYNTAX, "the text is too short for %lld elements", (long long)n / (long long)rx_dtype_bytes(t));
+        rx_lex_fail(l, RXE_SYNTAX, "the text is too short for %lld elements",
+                    (long long)n / (long long)rx_dtype_bytes(t));
     return (size_t)n;
 }
 

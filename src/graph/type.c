@@ -1,11 +1,12 @@
 /* type.c: annotations, their lattice and their substitution.
  *
  * Annotations are hash-consed in the context: equal pointers mean equal annotations, so passes compare with ==.
- * Order (subtype): Object is the top; an unknown rank, dtype, shape or value is above every known one; tuples compare by
- * field, functions by alpha-renaming with contravariant parameters. Equality of dims is the prover's.
+ * Order (subtype): Object is the top; an unknown rank, dtype, shape or value is above every known one; tuples compare
+ * by field, functions by alpha-renaming with contravariant parameters. Equality of dims is the prover's.
  *
- * Traps. The symbols in a function annotation are bound by it: its constructor replaces them by one symbol per name, shared by all
- * function annotations, so that equal texts are equal pointers and substitution never enters a function annotation. */
+ * Traps. The symbols in a function annotation are bound by it: its constructor replaces them by one symbol per name,
+ * shared by all function annotations, so that equal texts are equal pointers and substitution never enters a function
+ * annotation. */
 #include "graph/graph.h"
 
 typedef struct type_node {
@@ -48,8 +49,8 @@ static uint64_t type_hash(const relax_type *t)
 
 static bool type_same(const relax_type *a, const relax_type *b)
 {
-    if (a->kind != b->kind || a->dtype != b->dtype || a->ndim != b->ndim || a->known != b->known || a->pure != b->pure ||
-        a->opaque != b->opaque || a->nelems != b->nelems || a->ret != b->ret)
+    if (a->kind != b->kind || a->dtype != b->dtype || a->ndim != b->ndim || a->known != b->known ||
+        a->pure != b->pure || a->opaque != b->opaque || a->nelems != b->nelems || a->ret != b->ret)
         return false;
     if (a->known && a->ndim > 0 && memcmp(a->dims, b->dims, (size_t)a->ndim * sizeof(rx_ex)))
         return false;
@@ -172,7 +173,8 @@ rx_ty rx_ty_func(relax_context *ctx, rx_ty *params, uint32_t n, rx_ty ret, bool 
     for (uint32_t i = 0; i < n; i++)
         ps[i] = rx_ty_subst(ctx, params[i], &names);
     ret = rx_ty_subst(ctx, rx_ty_erase(ctx, ret, is_defined, &(defined_set){&syms}), &names);
-    return intern(ctx, &(relax_type){.kind = RX_TY_FUNC, .ndim = -1, .pure = pure, .elems = ps, .nelems = n, .ret = ret});
+    return intern(ctx,
+                  &(relax_type){.kind = RX_TY_FUNC, .ndim = -1, .pure = pure, .elems = ps, .nelems = n, .ret = ret});
 }
 
 rx_ty rx_ty_func_opaque(relax_context *ctx)

@@ -1,4 +1,5 @@
-/* type_text.c: annotations as text. Grammar in docs/text-form.md; what is printed parses back to the same annotation. */
+/* type_text.c: annotations as text. Grammar in docs/text-form.md; what is printed parses back to the same annotation.
+ */
 #include "graph/graph.h"
 
 static void put_list(rx_buf *b, rx_ty *e, uint32_t n)

@@ -1,14 +1,14 @@
-/* verify.c: the rules of graph functions and modules. Every break is reported on the context (RXE_VERIFY, the rule's number first),
- * none stops the rest.
+/* verify.c: the rules of graph functions and modules. Every break is reported on the context (RXE_VERIFY, the rule's
+ * number first), none stops the rest.
  *
  *  G1  a value in a body is a binding, stands in one place, and its links are right
  *  G2  every value has an annotation
- *  G3  an operand is a leaf, a parameter of the function, or a binding that dominates the use (bodies of an if end its scope)
+ *  G3  an operand is a leaf, a parameter, or a binding that dominates the use (a body of an if ends its scope)
  *  G4  a binding of a dataflow block is used outside only if it is an output
  *  G5  a dataflow block holds no impure binding, no if, no destination-passing call
  *  G6  a pure function has no impure call
  *  G7  both bodies of an if have results
- *  G8  a symbol is used only behind its definition: a parameter (a dim that is the symbol, or linear in it) or a match_cast
+ *  G8  a symbol is used only behind its definition: a match_cast, or a parameter's dim that is it or is linear in it
  *  G9  the annotation equals what deduction gives from the operands
  *  G10 deduction accepts the binding: arity, kinds, data types, shapes (reported by deduction, with its own number)
  *  G11 obligations of deduction are proved or recorded; recorded ones are conditions over defined symbols
@@ -195,8 +195,10 @@ static void check_use(verifier *c, const relax_value *user, const relax_value *v
     else if (v->fn != c->f)
         broken(c, user, "G3: operand %s belongs to another function", v->name ? v->name : "(no name)");
     else if (!rx_map_get(&c->in_scope, RX_KEY(v)))
-        broken(c, user, rx_map_has(&c->in_scope, RX_KEY(v)) && v->block && v->block->dataflow && !v->output
-                            ? "G4: operand %s is no output of its dataflow block" : "G3: operand %s is not defined here",
+        broken(c, user,
+               rx_map_has(&c->in_scope, RX_KEY(v)) && v->block && v->block->dataflow && !v->output
+                   ? "G4: operand %s is no output of its dataflow block"
+                   : "G3: operand %s is not defined here",
                v->name ? v->name : "(no name)");
     else if (v->kind == RX_V_CALL_DPS)
         broken(c, user, "G18: a destination-passing call has no result");
@@ -266,7 +268,8 @@ static void check_obligations(verifier *c, relax_value *v, const rx_exvec *need)
 
 static bool same_type(verifier *c, rx_ty a, rx_ty b)
 {
-    return a == b || (rx_ty_subtype(c->ctx, c->f->facts, a, b) == RX_TRUE && rx_ty_subtype(c->ctx, c->f->facts, b, a) == RX_TRUE);
+    return a == b ||
+           (rx_ty_subtype(c->ctx, c->f->facts, a, b) == RX_TRUE && rx_ty_subtype(c->ctx, c->f->facts, b, a) == RX_TRUE);
 }
 
 /* Deduction and attribute checks unwind on a fault: they run in a frame of their own. */
@@ -342,7 +345,7 @@ static void check_body(verifier *c, rx_body *b, relax_value *owner)
             check_binding(c, bl, v);
         if (!bl->dataflow)
             continue;
-        for (uint32_t i = block_mark; i < c->stack.n; i++) {       /* private bindings end here; symbols and outputs stay */
+        for (uint32_t i = block_mark; i < c->stack.n; i++) { /* private bindings end here; symbols and outputs stay */
             relax_value *v = rx_map_get(&c->in_scope, c->stack.at[i].key);
             if (v && rx_map_has(&c->order, RX_KEY(v)) && !v->output)
                 rx_map_put(&c->in_scope, c->stack.at[i].key, NULL);
@@ -383,7 +386,8 @@ static void roots(overwritten *o, const relax_value *v)
     if (rx_map_has(&o->names, RX_KEY(v)))
         return;
     rx_map_put(&o->names, RX_KEY(v), (void *)v);
-    bool view = v->kind == RX_V_MATCH_CAST || v->kind == RX_V_VIEW || (v->kind == RX_V_OP && v->u.op->flags & RX_OPF_VIEW);
+    bool view =
+        v->kind == RX_V_MATCH_CAST || v->kind == RX_V_VIEW || (v->kind == RX_V_OP && v->u.op->flags & RX_OPF_VIEW);
     if (view && v->nargs && v->args[0])
         roots(o, v->args[0]);
 }

@@ -1,4 +1,5 @@
-/* builtin.c: library functions under "rx.", which legalisation puts in place of operators; here they are those operators again. */
+/* builtin.c: library functions under "rx.", which legalisation puts in place of operators; here they are those
+ * operators again. */
 #include "interp/impl.h"
 
 /* attributes of op from the integers of a call, in the order of its INT and BOOL attributes */
@@ -33,7 +34,8 @@ static void copy_out(rx_interp *in, const char *name, rx_ival *to, const rx_ival
     memcpy(to->data, from->data, from->bytes);
 }
 
-bool rx_builtin_dps(rx_interp *in, relax_function *f, const char *name, rx_ival *const *at, uint32_t n, const int64_t *syms, uint32_t nsyms)
+bool rx_builtin_dps(rx_interp *in, relax_function *f, const char *name, rx_ival *const *at, uint32_t n,
+                    const int64_t *syms, uint32_t nsyms)
 {
     rx_where w = {.function = name};
     if (!strcmp(name, "rx.shape_to_tensor")) {
@@ -54,7 +56,8 @@ bool rx_builtin_dps(rx_interp *in, relax_function *f, const char *name, rx_ival 
         set_attr(in, op, &attrs, (rx_attr){.key = "ret_type", .kind = RX_A_STR, .u.s = which[k >= 0 && k < 3 ? k : 0]});
     }
     const rx_ival *last = at[n - 1];
-    bool indices = op->code == RX_OP_ARGSORT || (op->code == RX_OP_TOPK && strcmp(rx_attr_str(&attrs, "ret_type", ""), "values"));
+    bool indices =
+        op->code == RX_OP_ARGSORT || (op->code == RX_OP_TOPK && strcmp(rx_attr_str(&attrs, "ret_type", ""), "values"));
     if (indices)
         set_attr(in, op, &attrs, (rx_attr){.key = "dtype", .kind = RX_A_DTYPE, .u.dtype = last->dtype});
     rx_ival *y = rx_interp_op(in, f, op, at, 1, &attrs, NULL);

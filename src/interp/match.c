@@ -1,7 +1,7 @@
 /* match.c: values against annotations at run time: what symbols stand for, and whether everything else agrees.
  *
- * As in deduction: a dim that is an unbound symbol binds it; a dim that can be computed is compared; a dim that is linear in one
- * unbound symbol is solved; the rest waits for the other annotations. */
+ * As in deduction: a dim that is an unbound symbol binds it; a dim that can be computed is compared; a dim that is
+ * linear in one unbound symbol is solved; the rest waits for the other annotations. */
 #include "interp/impl.h"
 
 RX_NORETURN RX_PRINTF(3, 4) static void fail(const relax_context *ctx, const relax_function *f, const char *fmt, ...)
@@ -157,7 +157,8 @@ static bool solve(rx_match *m, const struct rx_match_dim *d)
         return false;
     rx_where w = {.function = m->f ? m->f->name : NULL};
     if ((cond && !rx_env_try(m->ctx, m->env, cond, &ok)) || !ok || !rx_env_try(m->ctx, m->env, value, &v))
-        rx_fail(m->ctx, RXE_ARG_DIM, &w, "%s is %lld, which no value of %s gives", d->what, (long long)d->value, rx_sym_of(open)->name);
+        rx_fail(m->ctx, RXE_ARG_DIM, &w, "%s is %lld, which no value of %s gives", d->what, (long long)d->value,
+                rx_sym_of(open)->name);
     bind(m, open, v);
     check_bounds(m, open, v, d->what);
     return true;
@@ -171,7 +172,8 @@ static void compare(rx_match *m, const struct rx_match_dim *d, int64_t v)
     rx_buf b;
     rx_buf_init(&b, m->a);
     rx_print_expr(&b, d->e);
-    rx_fail(m->ctx, RXE_ARG_DIM, &w, "%s is %lld, expected %lld (%s)", d->what, (long long)d->value, (long long)v, b.at);
+    rx_fail(m->ctx, RXE_ARG_DIM, &w, "%s is %lld, expected %lld (%s)", d->what, (long long)d->value, (long long)v,
+            b.at);
 }
 
 void rx_match_end(rx_match *m)

@@ -1,5 +1,6 @@
-/* op_elem.c: element-wise operators. Real functions are computed in f64 and rounded; where a quotient is floored, every step is rounded
- * to the type it is computed in, because the floor shows the difference. Integers wrap at their width (storing does that). */
+/* op_elem.c: element-wise operators. Real functions are computed in f64 and rounded; where a quotient is floored, every
+ * step is rounded to the type it is computed in, because the floor shows the difference. Integers wrap at their width
+ * (storing does that). */
 #include "interp/impl.h"
 
 #include <math.h>

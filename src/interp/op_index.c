@@ -77,8 +77,8 @@ void rx_x_slice(rx_opx *o)
     for (uint32_t i = 0; i < axes->u.ints.n; i++) {
         int32_t k = rx_axis(axes->u.ints.at[i], x->ndim);
         stride[k] = attr_at(o, "strides", i, 1);
-        slice_of(x->dims[k], attr_at(o, "begin", i, 0), attr_at(o, "end", i, 0), stride[k], rx_iattr(o, "assume_inbound", 0) != 0,
-                 &first[k]);
+        slice_of(x->dims[k], attr_at(o, "begin", i, 0), attr_at(o, "end", i, 0), stride[k],
+                 rx_iattr(o, "assume_inbound", 0) != 0, &first[k]);
     }
     copy_slice(o->y, x, first, stride);
 }
@@ -120,7 +120,9 @@ void rx_x_gather_nd(rx_opx *o)
         rx_index(o->y->dims, o->y->ndim, i, at);
         int64_t tuple = rx_offset(ix->dims, lead, at) * k;
         for (int32_t d = 0; d < x->ndim; d++)
-            from[d] = d < batch ? at[d] : d < batch + k ? index_at(o, ix, tuple + d - batch, x->dims[d], "check") : at[lead + d - batch - k];
+            from[d] = d < batch       ? at[d]
+                      : d < batch + k ? index_at(o, ix, tuple + d - batch, x->dims[d], "check")
+                                      : at[lead + d - batch - k];
         rx_put(o->y, i, x, rx_offset(x->dims, x->ndim, from));
     }
 }
@@ -141,7 +143,11 @@ static void update(rx_opx *o, const char *how, int64_t at, const rx_ival *u, int
     } else if (rx_dtype_is_float(y->dtype)) {
         double a = rx_getf(y, at), b = rx_getf(u, i);
         bool nan = isnan(a) || isnan(b);
-        double r = !strcmp(how, "add") ? a + b : !strcmp(how, "mul") ? a * b : nan ? NAN : !strcmp(how, "min") ? fmin(a, b) : fmax(a, b);
+        double r = !strcmp(how, "add")   ? a + b
+                   : !strcmp(how, "mul") ? a * b
+                   : nan                 ? NAN
+                   : !strcmp(how, "min") ? fmin(a, b)
+                                         : fmax(a, b);
         rx_setf(y, at, r);
     } else {
         int64_t a = rx_geti(y, at), b = rx_geti(u, i);
@@ -204,7 +210,8 @@ void rx_x_index_put(rx_opx *o)
     for (int64_t i = 0; i < total; i++) {
         rx_index(dims, lead + rest, i, at);
         for (int32_t d = 0; d < x->ndim; d++)
-            to[d] = d < (int32_t)n ? index_at(o, ix[d], rx_bcast(ix[d], at, lead), x->dims[d], "check") : at[lead + d - (int32_t)n];
+            to[d] = d < (int32_t)n ? index_at(o, ix[d], rx_bcast(ix[d], at, lead), x->dims[d], "check")
+                                   : at[lead + d - (int32_t)n];
         update(o, how, rx_offset(x->dims, x->ndim, to), u, rx_bcast(u, at, lead + rest));
     }
 }

@@ -1,4 +1,5 @@
-/* op_llm.c: rotary embedding, attention, caches, weights in block formats. Formulas as docs/semantics.md states them, in f64. */
+/* op_llm.c: rotary embedding, attention, caches, weights in block formats. Formulas as docs/semantics.md states them,
+ * in f64. */
 #include "interp/impl.h"
 
 #include <math.h>
@@ -22,7 +23,8 @@ void rx_x_rope(rx_opx *o)
         bool second = neox ? j >= half : j % 2;
         int64_t other = i + (second ? -1 : 1) * (neox ? half : 1);
         int64_t at = pos->kind == RX_I_PRIM ? rx_load_i64(pos->dtype, &pos->bits) + token : rx_geti(pos, token);
-        double angle = (double)at * rx_attr_float(o->attrs, "freq_scale", 1) * pow(base, -2.0 * (double)p / (double)rot);
+        double angle =
+            (double)at * rx_attr_float(o->attrs, "freq_scale", 1) * pow(base, -2.0 * (double)p / (double)rot);
         if (factors)
             angle /= rx_getf(factors, p);
         double a = rx_getf(x, i), b = rx_getf(x, other), c = cos(angle) * amp, s = sin(angle) * amp;
@@ -87,7 +89,15 @@ void rx_x_attention(rx_opx *o)
 {
     const rx_ival *q = o->x[0], *k = o->x[1], *v = o->x[2];
     int64_t n = q->dims[1], h = q->dims[2], g = k->dims[2], m = k->dims[1];
-    att a = {.o = o, .q = q, .k = k, .v = v, .mask = o->n > 3 ? o->x[3] : NULL, .d = q->dims[3], .e = v->dims[3], .kv_step = g, .m = m};
+    att a = {.o = o,
+             .q = q,
+             .k = k,
+             .v = v,
+             .mask = o->n > 3 ? o->x[3] : NULL,
+             .d = q->dims[3],
+             .e = v->dims[3],
+             .kv_step = g,
+             .m = m};
     for (int64_t b = 0; b < q->dims[0]; b++)
         for (int64_t i = 0; i < n; i++)
             for (int64_t head = 0; head < h; head++) {
@@ -132,7 +142,8 @@ static rx_ival *decoded(rx_opx *o, rx_ival *w)
     const rx_op *op = rx_op_get(o->ctx, RX_OP_DEQUANTIZE_GGUF);
     rx_attr type = {.key = "type", .kind = RX_A_STR, .u.s = rx_attr_str(o->attrs, "type", "")};
     rx_attrs attrs = rx_op_attrs(o->ctx, o->a, op, &type, 1);
-    rx_ty wt = rx_ival_type(o->ctx, w), t = o->op->code == RX_OP_MATMUL_GGUF ? rx_ival_type(o->ctx, o->x[0]) : rx_ival_type(o->ctx, o->y);
+    rx_ty wt = rx_ival_type(o->ctx, w),
+          t = o->op->code == RX_OP_MATMUL_GGUF ? rx_ival_type(o->ctx, o->x[0]) : rx_ival_type(o->ctx, o->y);
     int64_t dims[RX_MAX_RANK], values = 0;
     rx_is_int(t->dims[t->ndim - 1], &values);
     for (int32_t i = 0; i < wt->ndim; i++)

@@ -1,4 +1,5 @@
-/* op_manip.c: the same elements under another shape or order. Results are copies: the interpreter has no views but those of lowering. */
+/* op_manip.c: the same elements under another shape or order. Results are copies: the interpreter has no views but
+ * those of lowering. */
 #include "interp/impl.h"
 
 void rx_x_copy(rx_opx *o)

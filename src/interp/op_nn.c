@@ -79,7 +79,10 @@ void rx_x_softmax(rx_opx *o)
 
 /* --- normalisations --- */
 
-typedef struct norm { bool in[RX_MAX_RANK]; int32_t order[RX_MAX_RANK], n; } norm;     /* order: axes as gamma has them */
+typedef struct norm {
+    bool in[RX_MAX_RANK];
+    int32_t order[RX_MAX_RANK], n;
+} norm; /* order: axes as gamma has them */
 
 static norm axes_of(const rx_opx *o)
 {
@@ -139,7 +142,8 @@ void rx_x_multinomial(rx_opx *o)
 {
     const rx_ival *p = o->x[0], *u = o->x[1], *rows = o->x[2];
     for (int64_t i = 0; i < rx_ival_count(o->y); i++) {
-        int64_t row = rx_checked_index(o, rx_geti(rows, i), rx_dtype_is_uint(rows->dtype), p->dims[0], "check"), found = p->dims[1] - 1;
+        int64_t row = rx_checked_index(o, rx_geti(rows, i), rx_dtype_is_uint(rows->dtype), p->dims[0], "check"),
+                found = p->dims[1] - 1;
         double s = 0, sample = rx_rounded(p->dtype, rx_getf(u, i));
         for (int64_t j = 0; j < p->dims[1]; j++) {
             s = rx_rounded(p->dtype, s + rx_getf(p, row * p->dims[1] + j));

@@ -1,5 +1,6 @@
-/* op_reduce.c: reductions over axes and running sums. Sums are taken in f64 and rounded once; integers wrap. Over nothing: sum 0,
- * product 1, max the lowest value, min the highest, mean and variance NaN, argmax and argmin -1. NaN wins. */
+/* op_reduce.c: reductions over axes and running sums. Sums are taken in f64 and rounded once; integers wrap. Over
+ * nothing: sum 0, product 1, max the lowest value, min the highest, mean and variance NaN, argmax and argmin -1. NaN
+ * wins. */
 #include "interp/impl.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
-/* op_run.c: one operator call on values: attributes made constant, the result's shape by the operator's own deduction on constant
- * shapes, then the function of its family. The switch over all operators has no default: a new operator does not compile
- * without its row here. Elements are computed in f64 (f32 where the order of rounding shows) and rounded once. */
+/* op_run.c: one operator call on values: attributes made constant, the result's shape by the operator's own deduction
+ * on constant shapes, then the function of its family. The switch over all operators has no default: a new operator
+ * does not compile without its row here. Elements are computed in f64 (f32 where the order of rounding shows) and
+ * rounded once. */
 #include "interp/impl.h"
 
 void rx_opx_fail(const rx_opx *o, enum rx_err e, const char *fmt, ...)
@@ -98,8 +99,8 @@ static rx_attrs constant_attrs(rx_interp *in, const rx_attrs *attrs, const rx_ma
     return r;
 }
 
-/* The 0 of a shape that is computed is an extent of 0; a literal one (rx_ival.bits) keeps the input's. On constants the rule of
- * deduction could not tell them apart. */
+/* The 0 of a shape that is computed is an extent of 0; a literal one (rx_ival.bits) keeps the input's. On constants the
+ * rule of deduction could not tell them apart. */
 static rx_ty reshaped(rx_opx *o)
 {
     const rx_ival *x = o->x[0], *s = o->x[1];
@@ -127,7 +128,8 @@ static rx_ty reshaped(rx_opx *o)
 
 static rx_ty result_type(rx_opx *o, relax_function *f)
 {
-    if (o->op->code == RX_OP_RESHAPE && o->n == 2 && o->x[0] && o->x[1] && o->x[0]->kind == RX_I_TENSOR && o->x[1]->kind == RX_I_SHAPE)
+    if (o->op->code == RX_OP_RESHAPE && o->n == 2 && o->x[0] && o->x[1] && o->x[0]->kind == RX_I_TENSOR &&
+        o->x[1]->kind == RX_I_SHAPE)
         return reshaped(o);
     rx_ty *types = RX_NEWN(o->a, rx_ty, (size_t)o->n + 1);
     rx_exvec checks = {0};
@@ -155,19 +157,23 @@ static rx_ival *new_result(rx_opx *o, rx_ty t)
 static void run_op(rx_opx *o)
 {
     switch ((rx_opcode)o->op->code) {
-    case RX_OP_ABS: case RX_OP_NEGATIVE: case RX_OP_SQUARE: case RX_OP_RELU: case RX_OP_FLOOR: case RX_OP_CEIL: case RX_OP_ROUND:
+    case RX_OP_ABS: case RX_OP_NEGATIVE: case RX_OP_SQUARE: case RX_OP_RELU: case RX_OP_FLOOR: case RX_OP_CEIL:
+    case RX_OP_ROUND:
     case RX_OP_TRUNC: case RX_OP_EXP: case RX_OP_LOG: case RX_OP_SQRT: case RX_OP_RSQRT: case RX_OP_SIN: case RX_OP_COS:
-    case RX_OP_TANH: case RX_OP_SIGMOID: case RX_OP_SILU: case RX_OP_GELU: case RX_OP_GELU_TANH: case RX_OP_ERF: case RX_OP_ISNAN:
-    case RX_OP_LOGICAL_NOT: rx_x_unary(o); break;
+    case RX_OP_TANH: case RX_OP_SIGMOID: case RX_OP_SILU: case RX_OP_GELU: case RX_OP_GELU_TANH: case RX_OP_ERF:
+    case RX_OP_ISNAN: case RX_OP_LOGICAL_NOT: rx_x_unary(o); break;
     case RX_OP_CLIP: rx_x_clip(o); break;
     case RX_OP_ASTYPE: rx_x_astype(o); break;
-    case RX_OP_ADD: case RX_OP_SUBTRACT: case RX_OP_MULTIPLY: case RX_OP_DIVIDE: case RX_OP_POWER: case RX_OP_FLOOR_DIVIDE:
+    case RX_OP_ADD: case RX_OP_SUBTRACT: case RX_OP_MULTIPLY: case RX_OP_DIVIDE: case RX_OP_POWER:
+    case RX_OP_FLOOR_DIVIDE:
     case RX_OP_FLOOR_MOD: case RX_OP_MAXIMUM: case RX_OP_MINIMUM: case RX_OP_BITWISE_AND: case RX_OP_BITWISE_OR:
     case RX_OP_BITWISE_XOR: case RX_OP_LEFT_SHIFT: case RX_OP_RIGHT_SHIFT: rx_x_binary(o); break;
-    case RX_OP_EQUAL: case RX_OP_NOT_EQUAL: case RX_OP_LESS: case RX_OP_LESS_EQUAL: case RX_OP_GREATER: case RX_OP_GREATER_EQUAL:
+    case RX_OP_EQUAL: case RX_OP_NOT_EQUAL: case RX_OP_LESS: case RX_OP_LESS_EQUAL: case RX_OP_GREATER:
+    case RX_OP_GREATER_EQUAL:
     case RX_OP_LOGICAL_AND: case RX_OP_LOGICAL_OR: case RX_OP_LOGICAL_XOR: rx_x_compare(o); break;
     case RX_OP_WHERE: rx_x_where(o); break;
-    case RX_OP_SUM: case RX_OP_MEAN: case RX_OP_MAX: case RX_OP_MIN: case RX_OP_PROD: case RX_OP_VARIANCE: rx_x_reduce(o); break;
+    case RX_OP_SUM: case RX_OP_MEAN: case RX_OP_MAX: case RX_OP_MIN: case RX_OP_PROD:
+    case RX_OP_VARIANCE: rx_x_reduce(o); break;
     case RX_OP_ARGMAX: case RX_OP_ARGMIN: rx_x_argreduce(o); break;
     case RX_OP_CUMSUM: rx_x_cumsum(o); break;
     case RX_OP_FULL: case RX_OP_FULL_LIKE: rx_x_full(o); break;
@@ -216,8 +222,8 @@ static void run_op(rx_opx *o)
     }
 }
 
-rx_ival *rx_interp_op(rx_interp *in, relax_function *f, const rx_op *op, rx_ival *const *args, uint32_t n, const rx_attrs *attrs,
-                      const rx_map *env)
+rx_ival *rx_interp_op(rx_interp *in, relax_function *f, const rx_op *op, rx_ival *const *args, uint32_t n,
+                      const rx_attrs *attrs, const rx_map *env)
 {
     rx_attrs constant = constant_attrs(in, attrs, env);
     rx_opx o = {.in = in, .ctx = in->ctx, .a = in->a, .op = op, .x = args, .n = n, .attrs = &constant};

@@ -1,5 +1,5 @@
-/* op_sort.c: sorting and operators whose result depends on values. One stable insertion order serves all: NaN is larger than every
- * number (last ascending, first descending), -0 equals 0, ties keep their order both ways. */
+/* op_sort.c: sorting and operators whose result depends on values. One stable insertion order serves all: NaN is larger
+ * than every number (last ascending, first descending), -0 equals 0, ties keep their order both ways. */
 #include "interp/impl.h"
 
 #include <math.h>
@@ -85,8 +85,14 @@ void rx_x_topk(rx_opx *o)
     const char *ret = rx_attr_str(o->attrs, "ret_type", "both");
     bool both = !strcmp(ret, "both"), values = !strcmp(ret, "values");
     int64_t k = rx_iattr(o, "k", 1);
-    sort_all(o, both ? o->y->at[0] : values ? o->y : NULL, both ? o->y->at[1] : values ? NULL : o->y, k < 1 ? INT64_MAX : k,
-             rx_iattr(o, "largest", 1) != 0);
+    sort_all(o,
+             both     ? o->y->at[0]
+             : values ? o->y
+                      : NULL,
+             both     ? o->y->at[1]
+             : values ? NULL
+                      : o->y,
+             k < 1 ? INT64_MAX : k, rx_iattr(o, "largest", 1) != 0);
 }
 
 /* --- unique --- */
@@ -185,7 +191,8 @@ void rx_x_unique(rx_opx *o)
     int64_t *rank = RX_NEWN(o->a, int64_t, room);
     group_items(&t, &f);
     rank_groups(&t, &f, rank, rx_iattr(o, "sorted", 1) != 0);
-    rx_ival *out[4] = {unique_values(o, &t, &f, rank, axis)}, *index = vector(o, f.n), *inverse = vector(o, t.n), *counts = vector(o, f.n);
+    rx_ival *out[4] = {unique_values(o, &t, &f, rank, axis)}, *index = vector(o, f.n), *inverse = vector(o, t.n),
+            *counts = vector(o, f.n);
     for (int64_t g = 0; g < f.n; g++) {
         rx_seti(index, rank[g], f.first[g]);
         rx_seti(counts, rank[g], f.count[g]);

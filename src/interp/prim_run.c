@@ -6,7 +6,8 @@ static void check_buffer(rx_interp *in, const rx_prim *p, uint32_t i, const rx_i
     const relax_buffer *b = p->params[i];
     rx_where w = {.function = p->name};
     if (t->kind != RX_I_TENSOR || t->dtype != b->dtype || t->ndim != (int32_t)b->ndim)
-        rx_fail(in->ctx, RXE_ARG_KIND, &w, "buffer %s: expected a tensor %s of rank %u", b->name, rx_dtypes[b->dtype].name, b->ndim);
+        rx_fail(in->ctx, RXE_ARG_KIND, &w, "buffer %s: expected a tensor %s of rank %u", b->name,
+                rx_dtypes[b->dtype].name, b->ndim);
 }
 
 static void check_dims(rx_interp *in, const rx_prim *p, const rx_map *env, uint32_t i, const rx_ival *t)
@@ -16,11 +17,13 @@ static void check_dims(rx_interp *in, const rx_prim *p, const rx_map *env, uint3
     for (uint32_t k = 0; k < b->ndim; k++) {
         int64_t v = rx_env_int(in->ctx, NULL, env, b->shape[k]);
         if (v != t->dims[k])
-            rx_fail(in->ctx, RXE_ARG_DIM, &w, "buffer %s: dim %u is %lld, expected %lld", b->name, k, (long long)t->dims[k], (long long)v);
+            rx_fail(in->ctx, RXE_ARG_DIM, &w, "buffer %s: dim %u is %lld, expected %lld", b->name, k,
+                    (long long)t->dims[k], (long long)v);
     }
 }
 
-void rx_prim_run(rx_interp *in, const rx_prim *p, rx_ival *const *tensors, uint32_t n, const int64_t *syms, uint32_t nsyms)
+void rx_prim_run(rx_interp *in, const rx_prim *p, rx_ival *const *tensors, uint32_t n, const int64_t *syms,
+                 uint32_t nsyms)
 {
     relax_context *ctx = in->ctx;
     rx_arena *a = rx_scratch(&ctx->heap);
@@ -29,7 +32,8 @@ void rx_prim_run(rx_interp *in, const rx_prim *p, rx_ival *const *tensors, uint3
     rx_exvec order = {0};
     rx_map_init(&env, a);
     if (n != p->nparams || nsyms != p->nsyms)
-        rx_fail(ctx, RXE_ARG_COUNT, &w, "takes %u buffers and %u symbols, not %u and %u", p->nparams, p->nsyms, n, nsyms);
+        rx_fail(ctx, RXE_ARG_COUNT, &w, "takes %u buffers and %u symbols, not %u and %u", p->nparams, p->nsyms, n,
+                nsyms);
     for (uint32_t i = 0; i < nsyms; i++)
         rx_map_put(&env, RX_KEY(p->syms[i]), (void *)&syms[i]);
     void **bufs = RX_NEWN(a, void *, (size_t)n + 1);

@@ -1,8 +1,9 @@
 /* run.c: runs graph functions binding by binding, at any stage of compilation.
  *
- * Every binding's obligations are checked before it runs, and its value is compared with its annotation afterwards, so a wrong
- * deduction or a pass that breaks one shows where it happens. In the planned form an allocation at an arena offset is poisoned
- * again each time it is made: a tensor that the plan gave away too early is seen as NaN. Calls are recursion with a cap. */
+ * Every binding's obligations are checked before it runs, and its value is compared with its annotation afterwards, so
+ * a wrong deduction or a pass that breaks one shows where it happens. In the planned form an allocation at an arena
+ * offset is poisoned again each time it is made: a tensor that the plan gave away too early is seen as NaN. Calls are
+ * recursion with a cap. */
 #include "interp/impl.h"
 
 typedef struct act {                   /* one call of a function */
@@ -71,7 +72,8 @@ static rx_ival *leaf(act *t, const relax_value *v)
     rx_ival *r;
     switch (v->kind) {
     case RX_V_CONST:
-        return rx_ival_tensor(t->ctx, t->a, v->u.data->dtype, v->u.data->dims, (int32_t)v->u.data->ndim, v->u.data->data);
+        return rx_ival_tensor(t->ctx, t->a, v->u.data->dtype, v->u.data->dims, (int32_t)v->u.data->ndim,
+                              v->u.data->data);
     case RX_V_SHAPE:
         for (uint32_t i = 0; i < v->nsyms; i++) {
             d[i] = int_of(t, v->syms[i]);
@@ -212,7 +214,8 @@ static rx_ival *alloc(act *t, const relax_value *v)
         return r;
     int64_t at = int_of(t, v->u.alloc.offset), end;
     if (at < 0 || !rx_add_ok(at, (int64_t)r->bytes, &end) || end > t->arena_size)
-        fail(t, v, RXE_INTERNAL, "memory at %lld lies outside an arena of %lld bytes", (long long)at, (long long)t->arena_size);
+        fail(t, v, RXE_INTERNAL, "memory at %lld lies outside an arena of %lld bytes", (long long)at,
+             (long long)t->arena_size);
     r->data = t->arena + at;
     memset(r->data, 0xff, r->bytes);
     return r;

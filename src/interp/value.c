@@ -1,4 +1,5 @@
-/* value.c: values of the interpreter: tensors, shapes, scalars, tuples. Memory that nobody wrote yet holds 0xff bytes (NaN, -1). */
+/* value.c: values of the interpreter: tensors, shapes, scalars, tuples. Memory that nobody wrote yet holds 0xff bytes
+ * (NaN, -1). */
 #include "interp/interp.h"
 
 static int64_t count_of(relax_context *ctx, const int64_t *dims, int32_t ndim, int64_t unit)
@@ -16,7 +17,8 @@ static int64_t count_of(relax_context *ctx, const int64_t *dims, int32_t ndim, i
     return zero ? 0 : n;
 }
 
-rx_ival *rx_ival_tensor(relax_context *ctx, rx_arena *a, relax_dtype t, const int64_t *dims, int32_t ndim, const void *data)
+rx_ival *rx_ival_tensor(relax_context *ctx, rx_arena *a, relax_dtype t, const int64_t *dims, int32_t ndim,
+                        const void *data)
 {
     rx_ival *v = RX_NEW(a, rx_ival);
     v->kind = RX_I_TENSOR;

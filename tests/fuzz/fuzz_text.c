@@ -1,5 +1,5 @@
-/* fuzz_text.c: the text form of modules. A text is accepted or refused with a diagnostic; what is accepted verifies, and prints as a text
- * that parses to the same text. */
+/* fuzz_text.c: the text form of modules. A text is accepted or refused with a diagnostic; what is accepted verifies,
+ * and prints as a text that parses to the same text. */
 #include "op/op.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -42,14 +42,36 @@ static void print_parse(void **state)
 {
     (void)state;
     static const char *const same[] = {
-        "Object", "Prim(i64)", "Prim(i64, n + 1)", "Prim(?)", "Prim(bool)", "Shape(n, 4)", "Shape(ndim=2)", "Shape(ndim=?)", "Shape()", "Shape(n)",
-        "Tensor((n, 4), f32)", "Tensor(ndim=2, f32)", "Tensor(ndim=?, ?)", "Tensor((), i8)", "Tensor((n,), ?)", "Tensor((max(m, n)*2, n//4), bf16)",
-        "Tuple()", "Tuple(Object, Tuple(Prim(f32)))", "Callable", "Callable(() -> Object)", "Callable[impure]((Object) -> Tuple())",
+        "Object",
+        "Prim(i64)",
+        "Prim(i64, n + 1)",
+        "Prim(?)",
+        "Prim(bool)",
+        "Shape(n, 4)",
+        "Shape(ndim=2)",
+        "Shape(ndim=?)",
+        "Shape()",
+        "Shape(n)",
+        "Tensor((n, 4), f32)",
+        "Tensor(ndim=2, f32)",
+        "Tensor(ndim=?, ?)",
+        "Tensor((), i8)",
+        "Tensor((n,), ?)",
+        "Tensor((max(m, n)*2, n//4), bf16)",
+        "Tuple()",
+        "Tuple(Object, Tuple(Prim(f32)))",
+        "Callable",
+        "Callable(() -> Object)",
+        "Callable[impure]((Object) -> Tuple())",
         "Callable((Tensor((a,), f32), Callable) -> Tensor((a*2,), f32))",
     };
-    static const struct { const char *in, *out; } other[] = {
-        {"Tensor((4*n, n + n), f32)", "Tensor((n*4, n*2), f32)"}, {"Tensor(ndim=0, f32)", "Tensor((), f32)"}, {"Shape(n, 4,)", "Shape(n, 4)"},
-        {"Shape(ndim=0)", "Shape()"}, {"Callable((Tensor((a,), f32)) -> Tensor((b,), f32))", "Callable((Tensor((a,), f32)) -> Tensor(ndim=1, f32))"},
+    static const struct { const char *in, *out;
+    } other[] = {
+        {"Tensor((4*n, n + n), f32)", "Tensor((n*4, n*2), f32)"},
+        {"Tensor(ndim=0, f32)", "Tensor((), f32)"},
+        {"Shape(n, 4,)", "Shape(n, 4)"},
+        {"Shape(ndim=0)", "Shape()"},
+        {"Callable((Tensor((a,), f32)) -> Tensor((b,), f32))", "Callable((Tensor((a,), f32)) -> Tensor(ndim=1, f32))"},
     };
     fixture x;
     open(&x);
@@ -68,7 +90,8 @@ static void print_parse(void **state)
 static void lattice(void **state)
 {
     (void)state;
-    static const struct { const char *a, *b; rx_truth sub; const char *lub; } rows[] = {
+    static const struct { const char *a, *b; rx_truth sub; const char *lub;
+    } rows[] = {
         {"Object", "Object", RX_TRUE, "Object"},
         {"Prim(i64)", "Object", RX_TRUE, "Object"},
         {"Object", "Prim(i64)", RX_UNKNOWN, "Object"},
@@ -92,10 +115,10 @@ static void lattice(void **state)
         {"Tuple(Object)", "Tuple(Object, Object)", RX_FALSE, "Object"},
         {"Callable(() -> Object)", "Callable", RX_TRUE, "Callable"},
         {"Callable", "Callable(() -> Object)", RX_UNKNOWN, "Callable"},
-        {"Callable((Tensor((a,), f32)) -> Tensor((a,), f32))", "Callable((Tensor((b,), f32)) -> Tensor((b,), f32))", RX_TRUE,
-         "Callable((Tensor((b,), f32)) -> Tensor((b,), f32))"},
-        {"Callable((Tensor(ndim=1, f32)) -> Tensor((4,), f32))", "Callable((Tensor((b,), f32)) -> Tensor(ndim=1, f32))", RX_TRUE,
-         "Callable((Tensor((b,), f32)) -> Tensor(ndim=1, f32))"},
+        {"Callable((Tensor((a,), f32)) -> Tensor((a,), f32))", "Callable((Tensor((b,), f32)) -> Tensor((b,), f32))",
+         RX_TRUE, "Callable((Tensor((b,), f32)) -> Tensor((b,), f32))"},
+        {"Callable((Tensor(ndim=1, f32)) -> Tensor((4,), f32))", "Callable((Tensor((b,), f32)) -> Tensor(ndim=1, f32))",
+         RX_TRUE, "Callable((Tensor((b,), f32)) -> Tensor(ndim=1, f32))"},
         {"Callable((Tensor((4,), f32)) -> Object)", "Callable((Tensor((5,), f32)) -> Object)", RX_FALSE, "Callable"},
         {"Callable[impure](() -> Object)", "Callable(() -> Object)", RX_FALSE, "Callable[impure](() -> Object)"},
     };
@@ -105,7 +128,8 @@ static void lattice(void **state)
         for (size_t i = 0; i < RX_COUNT(rows); i++) {
             rx_ty a = ty(&x, rows[i].a), b = ty(&x, rows[i].b), l = rx_ty_lub(x.ctx, x.f->facts, a, b);
             if (rx_ty_subtype(x.ctx, x.f->facts, a, b) != rows[i].sub || strcmp(text(&x, l), rows[i].lub))
-                fail_msg("row %zu: %s %s: %d, %s", i, rows[i].a, rows[i].b, rx_ty_subtype(x.ctx, x.f->facts, a, b), text(&x, l));
+                fail_msg("row %zu: %s %s: %d, %s", i, rows[i].a, rows[i].b, rx_ty_subtype(x.ctx, x.f->facts, a, b),
+                         text(&x, l));
             assert_int_not_equal(rx_ty_subtype(x.ctx, x.f->facts, a, l), RX_FALSE);
             assert_int_not_equal(rx_ty_subtype(x.ctx, x.f->facts, b, l), RX_FALSE);
         }
@@ -116,7 +140,8 @@ static void lattice(void **state)
 /* --- deduction through calls --- */
 
 /* callee's signature and the arguments; the result and the obligations of the call, or "!error" */
-static const struct { const char *params, *ret, *args, *want; } calls[] = {
+static const struct { const char *params, *ret, *args, *want;
+} calls[] = {
     {"x: Tensor((k,), f32)", "Tensor((k,), f32)", "Tensor((n,), f32)", "Tensor((n,), f32)"},
     {"x: Tensor((k, j), f32)", "Tensor((k*j,), f32)", "Tensor((n, 4), f32)", "Tensor((n*4,), f32)"},
     {"x: Tensor((2*k,), f32)", "Tensor((k,), f32)", "Tensor((n*2,), f32)", "Tensor((n,), f32)"},
@@ -125,13 +150,18 @@ static const struct { const char *params, *ret, *args, *want; } calls[] = {
     {"x: Tensor((2*k,), f32)", "Tensor((k,), f32)", "Tensor((n,), f32)", "Tensor((n//2,), f32) where n%2 == 0"},
     {"x: Tensor((k + 1,), f32)", "Tensor((k,), f32)", "Tensor((n + 1,), f32)", "Tensor((n,), f32)"},
     {"x: Tensor((k + 1,), f32)", "Tensor((k,), f32)", "Tensor((n,), f32)", "Tensor((n - 1,), f32) where 1 <= n"},
-    {"x: Tensor((k,), f32), y: Tensor((k,), f32)", "Tensor((k,), f32)", "Tensor((n,), f32); Tensor((m,), f32)", "Tensor((n,), f32) where m == n"},
-    {"x: Tensor((k,), f32), y: Tensor((k,), f32)", "Tensor((k,), f32)", "Tensor((3,), f32); Tensor((4,), f32)", "!2104"},
-    {"x: Tensor((k,), f32), y: Tensor((k*2,), f32)", "Tensor((k,), f32)", "Tensor((n,), f32); Tensor((n + n,), f32)", "Tensor((n,), f32)"},
-    {"x: Tensor((k,), f32), p: Prim(i64, j)", "Tensor((k + j,), f32)", "Tensor((n,), f32); Prim(i64, m)", "Tensor((m + n,), f32)"},
+    {"x: Tensor((k,), f32), y: Tensor((k,), f32)", "Tensor((k,), f32)", "Tensor((n,), f32); Tensor((m,), f32)",
+     "Tensor((n,), f32) where m == n"},
+    {"x: Tensor((k,), f32), y: Tensor((k,), f32)", "Tensor((k,), f32)", "Tensor((3,), f32); Tensor((4,), f32)",
+     "!2104"},
+    {"x: Tensor((k,), f32), y: Tensor((k*2,), f32)", "Tensor((k,), f32)", "Tensor((n,), f32); Tensor((n + n,), f32)",
+     "Tensor((n,), f32)"},
+    {"x: Tensor((k,), f32), p: Prim(i64, j)", "Tensor((k + j,), f32)", "Tensor((n,), f32); Prim(i64, m)",
+     "Tensor((m + n,), f32)"},
     {"s: Shape(k, j)", "Tensor((j, k), f32)", "Shape(n, 4)", "Tensor((4, n), f32)"},
     {"s: Shape(k, j)", "Tensor((j, k), f32)", "Shape(n)", "!2103"},
-    {"t: Tuple(Tensor((k,), f32), Object)", "Tensor((k,), f32)", "Tuple(Tensor((n,), f32), Prim(i64))", "Tensor((n,), f32)"},
+    {"t: Tuple(Tensor((k,), f32), Object)", "Tensor((k,), f32)", "Tuple(Tensor((n,), f32), Prim(i64))",
+     "Tensor((n,), f32)"},
     {"x: Tensor((k,), f32)", "Tensor((k,), f32)", "Tensor((n,), f16)", "!2102"},
     {"x: Tensor((k,), f32)", "Tensor((k,), f32)", "Prim(f32)", "!2101"},
     {"x: Tensor((k,), f32)", "Tensor((k,), f32)", "Tensor((n,), f32); Tensor((n,), f32)", "!2107"},
@@ -159,7 +189,8 @@ static void call_outcome(fixture *x, size_t i, rx_buf *out)
 {
     rx_frame fr;
     if (RX_ENTER(&x->ctx->heap, &fr)) {
-        const char *s = rx_strf(x->ctx, "fn g(%s) -> %s { r = call_pure_packed(\"h\", %s) return r }", calls[i].params, calls[i].ret, calls[i].ret);
+        const char *s = rx_strf(x->ctx, "fn g(%s) -> %s { r = call_pure_packed(\"h\", %s) return r }", calls[i].params,
+                                calls[i].ret, calls[i].ret);
         rx_parse_into(x->m, "t", s, strlen(s));
         relax_value *v = call_with(x, rx_module_get(x->m, "g"), calls[i].args);
         rx_print_type(out, v->type);
@@ -200,7 +231,8 @@ static void deduction(void **state)
 static void recursion(void **state)
 {
     (void)state;
-    static const char s[] = "fn f(x: Tensor((n, m), f32)) -> Tensor((n, m), f32) { y = permute_dims(x) z = @f(y) w = permute_dims(z) return w }";
+    static const char s[] = "fn f(x: Tensor((n, m), f32)) -> Tensor((n, m), f32) { y = permute_dims(x) z = @f(y) w = "
+                            "permute_dims(z) return w }";
     fixture x;
     open(&x);
     TL_TRY(x.ctx) {
@@ -242,7 +274,11 @@ static void d1(relax_module *m, relax_function *f) { (void)m; nth(f, A)->fn = NU
 static void d2(relax_module *m, relax_function *f) { (void)m; nth(f, Z)->type = NULL; }
 static void d3a(relax_module *m, relax_function *f) { (void)m; nth(f, B)->args[0] = nth(f, U); }
 static void d3b(relax_module *m, relax_function *f) { nth(f, B)->args[0] = rx_module_get(m, "g")->params[0]; }
-static void d3c(relax_module *m, relax_function *f) { (void)m; nth(f, Q)->args[1] = nth(f, R)->u.branch.then->first->first; }
+static void d3c(relax_module *m, relax_function *f)
+{
+    (void)m;
+    nth(f, Q)->args[1] = nth(f, R)->u.branch.then->first->first;
+}
 static void d4(relax_module *m, relax_function *f) { (void)m; nth(f, B)->output = false; }
 static void d5(relax_module *m, relax_function *f) { (void)m; nth(f, R)->block->dataflow = true; }
 static void d6(relax_module *m, relax_function *f) { (void)m; nth(f, Z)->pure = false; }
@@ -254,8 +290,16 @@ static void d8a(relax_module *m, relax_function *f)
     rx_v_remove(z);
     rx_v_insert_before(nth(f, U), z);
 }
-static void d8b(relax_module *m, relax_function *f) { (void)m; f->params[0]->type = rx_fn_type(f, "Tensor((o//2, 4), f32)", 22); }
-static void d9(relax_module *m, relax_function *f) { (void)m; nth(f, Z)->type = rx_fn_type(f, "Tensor((n,), f32)", 17); }
+static void d8b(relax_module *m, relax_function *f)
+{
+    (void)m;
+    f->params[0]->type = rx_fn_type(f, "Tensor((o//2, 4), f32)", 22);
+}
+static void d9(relax_module *m, relax_function *f)
+{
+    (void)m;
+    nth(f, Z)->type = rx_fn_type(f, "Tensor((n,), f32)", 17);
+}
 static void d10(relax_module *m, relax_function *f) { (void)m; nth(f, B)->args[0] = f->params[2]; }
 static void d11a(relax_module *m, relax_function *f) { (void)m; nth(f, A)->nchecks = 0; }
 static void d11b(relax_module *m, relax_function *f)
@@ -278,7 +322,12 @@ static void d13b(relax_module *m, relax_function *f)
 }
 static void d14(relax_module *m, relax_function *f) { (void)m; nth(f, B)->attrs.n = 0; }
 static void d15(relax_module *m, relax_function *f) { (void)m; nth(f, Q)->args[0]->u.data->dims[0] = 3; }
-static void d16a(relax_module *m, relax_function *f) { (void)m; f->ret = rx_ty_object(m->ctx); f->ret = rx_ty_tuple(m->ctx, NULL, 0); }
+static void d16a(relax_module *m, relax_function *f)
+{
+    (void)m;
+    f->ret = rx_ty_object(m->ctx);
+    f->ret = rx_ty_tuple(m->ctx, NULL, 0);
+}
 static void d16b(relax_module *m, relax_function *f) { (void)m; f->body.result = NULL; }
 static void d17(relax_module *m, relax_function *f) { f->name = rx_str(m->ctx, "other"); }
 static void d18(relax_module *m, relax_function *f)
@@ -290,9 +339,10 @@ static void d18(relax_module *m, relax_function *f)
 static void d19(relax_module *m, relax_function *f) { nth(f, Z)->scratch = m; }
 
 static const broken breaks[] = {
-    {"G1:", d1},    {"G2:", d2},     {"G3:", d3a},   {"G3:", d3b},  {"G3:", d3c},   {"G4:", d4},    {"G5:", d5},   {"G6:", d6},   {"G7:", d7},
-    {"G8:", d8a},   {"G8:", d8b},    {"G9:", d9},    {"G10:", d10}, {"G11:", d11a}, {"G11:", d11b}, {"G12:", d12}, {"G13:", d13a},
-    {"G13:", d13b}, {"G14:", d14},   {"G15:", d15},  {"G16:", d16a}, {"G16:", d16b}, {"G17:", d17}, {"G18:", d18}, {"G19:", d19},
+    {"G1:", d1},    {"G2:", d2},   {"G3:", d3a},   {"G3:", d3b},   {"G3:", d3c},  {"G4:", d4},   {"G5:", d5},
+    {"G6:", d6},    {"G7:", d7},   {"G8:", d8a},   {"G8:", d8b},   {"G9:", d9},   {"G10:", d10}, {"G11:", d11a},
+    {"G11:", d11b}, {"G12:", d12}, {"G13:", d13a}, {"G13:", d13b}, {"G14:", d14}, {"G15:", d15}, {"G16:", d16a},
+    {"G16:", d16b}, {"G17:", d17}, {"G18:", d18},  {"G19:", d19},
 };
 
 static bool reported(relax_context *ctx, const char *rule)
@@ -356,8 +406,10 @@ static void builder(void **state)
         rx_buf out;
         rx_buf_init(&out, rx_scratch(&x.ctx->heap));
         rx_print_function(&out, x.f);
-        assert_string_equal(out.at, "fn f(x: Tensor((n, 4), f32)) -> Tensor((n, 4), f32) where 1 <= n <= 64 {\n  dataflow {\n    v = tanh(x)\n"
-                                    "    v_1 = add(v, x)\n    output v_1\n  }\n  return v_1\n}\n");
+        assert_string_equal(
+            out.at,
+            "fn f(x: Tensor((n, 4), f32)) -> Tensor((n, 4), f32) where 1 <= n <= 64 {\n  dataflow {\n    v = tanh(x)\n"
+            "    v_1 = add(v, x)\n    output v_1\n  }\n  return v_1\n}\n");
     } TL_END(x.ctx)
     shut(&x);
 }
@@ -409,9 +461,12 @@ static void attributes(void **state)
     TL_TRY(x.ctx) {
         rx_attr_decl *d;
         uint32_t n;
-        rx_op_parse_attrs(x.ctx, "a:int?, b:bool=true, c:dtype=f16, d:ints=(1, -2), e:float=-inf, f:expr=3, g:exprs?, h:str=ab", &d, &n);
+        rx_op_parse_attrs(
+            x.ctx, "a:int?, b:bool=true, c:dtype=f16, d:ints=(1, -2), e:float=-inf, f:expr=3, g:exprs?, h:str=ab", &d,
+            &n);
         assert_int_equal(n, 8);
-        assert_true(d[0].optional && !d[0].has_def && d[1].has_def && d[1].def.u.i == 1 && d[2].def.u.dtype == RELAX_F16);
+        assert_true(d[0].optional && !d[0].has_def && d[1].has_def && d[1].def.u.i == 1 &&
+                    d[2].def.u.dtype == RELAX_F16);
         assert_true(d[3].def.u.ints.n == 2 && d[3].def.u.ints.at[1] == -2 && d[4].def.u.f < -1e300);
         assert_true(rx_is_value(d[5].def.u.e, 3) && d[6].optional && !strcmp(d[7].def.u.s, "ab"));
     } TL_END(x.ctx)
@@ -426,8 +481,9 @@ static void attributes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(print_parse), cmocka_unit_test(lattice), cmocka_unit_test(deduction), cmocka_unit_test(recursion),
-        cmocka_unit_test(rules), cmocka_unit_test(builder), cmocka_unit_test(names), cmocka_unit_test(attributes),
+        cmocka_unit_test(print_parse), cmocka_unit_test(lattice),    cmocka_unit_test(deduction),
+        cmocka_unit_test(recursion),   cmocka_unit_test(rules),      cmocka_unit_test(builder),
+        cmocka_unit_test(names),       cmocka_unit_test(attributes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,29 +14,39 @@ static const char *const good[] = {
     "private impure fn f(x: Object) { y = call_packed(\"host\", x, \"a\\\"b\\x01\", Object) return y }",
     "fn main(x: Tensor((n, 4), f32)) -> Tensor((n * 2, 2), f32) where 1 <= n <= 2048 {\n"
     "  dataflow { z = reshape(x, shape(n * 2, 2)) output z }\n  return z }",
-    "fn f(x: Tensor((n,), f32)) where n <= 8, n % 4 == 0, n*n <= 40 attrs {a = 1, b = -2.5, c = true, d = f16, e = \"s\", "
+    "fn f(x: Tensor((n,), f32)) where n <= 8, n % 4 == 0, n*n <= 40 attrs {a = 1, b = -2.5, c = true, d = f16, e = "
+    "\"s\", "
     "f = (1, -2), g = expr(n + 1), h = exprs(n, 2), $\"i j\" = inf, k = ()} { return x }",
-    "fn f(c: Tensor((), bool), x: Tensor((n,), f32), y: Tensor((m,), f32)) { r = if c { yield x } else { yield y } return r }",
+    "fn f(c: Tensor((), bool), x: Tensor((n,), f32), y: Tensor((m,), f32)) { r = if c { yield x } else { yield y } "
+    "return r }",
     "fn f(c: Prim(bool), i: Tensor(ndim=1, i64)) { r = if c { a = match_cast(i, Tensor((m,), i64)) yield a } else {\n"
     "a = match_cast(i, Tensor((m,), i64)) q = if c { yield a } else { yield i } yield q } return r }",
     "fn f(x: Tensor((2*n, m), f32), s: Shape(n, k), p: Prim(i64, q)) -> Tensor((n, 2, m), f32) {\n"
     "y = reshape(x, shape(n, 2, m)) return y }",
-    "fn f(n: Prim(i64, k), c: Tensor((), bool), x: Tensor((k,), f32)) -> Tensor((k,), f32) { z = @g(n, c, x) return z }\n"
-    "fn g(n: Prim(i64, k), c: Tensor((), bool), x: Tensor((k,), f32)) -> Tensor((k,), f32) { r = if c { z = @f(n, c, x)\n"
+    "fn f(n: Prim(i64, k), c: Tensor((), bool), x: Tensor((k,), f32)) -> Tensor((k,), f32) { z = @g(n, c, x) return z "
+    "}\n"
+    "fn g(n: Prim(i64, k), c: Tensor((), bool), x: Tensor((k,), f32)) -> Tensor((k,), f32) { r = if c { z = @f(n, c, "
+    "x)\n"
     "yield z } else { yield x } return r }",
     "fn f(x: Tensor((n,), f32), g: Callable((Tensor((k,), f32)) -> Tensor((k,), f32)), h: Callable,\n"
     "i: Callable[impure](() -> Tuple())) { a = call_pure(g, x) return a }",
     "impure fn f(g: Callable, x: Object) { a = call(g, x, \"t\", prim(1), shape(2), @f) return a }",
-    "fn f($\"blk.0.weight\": Tensor((4,), f32), $\"if\": Tensor((4,), f32)) { $\"x y\" = add($\"blk.0.weight\", $\"if\") "
+    "fn f($\"blk.0.weight\": Tensor((4,), f32), $\"if\": Tensor((4,), f32)) { $\"x y\" = add($\"blk.0.weight\", "
+    "$\"if\") "
     "return $\"x y\" }",
     "fn f() { t = () u = (t,) v = (t, u, const(i8, (3,), [1, -2, 127])) w = v[2] return w }",
-    "fn f() { t = (const(f32, (2,), [inf, nan]), const(f32, (1,), \"x'0000c0ff'\"), const(bool, (1,), \"x'02'\")) return t }",
-    "fn f() { t = (const(u64, (1,), [18446744073709551615]), const(i64, (1,), [-9223372036854775808]), const(f64, (), [0.1]),"
-    "const(f16, (2,), [0.1, -0.0]), const(bf16, (), [3.0]), const(f32, (0, 3), []), const(bool, (2,), [true, false])) return t }",
+    "fn f() { t = (const(f32, (2,), [inf, nan]), const(f32, (1,), \"x'0000c0ff'\"), const(bool, (1,), \"x'02'\")) "
+    "return t }",
+    "fn f() { t = (const(u64, (1,), [18446744073709551615]), const(i64, (1,), [-9223372036854775808]), const(f64, (), "
+    "[0.1]),"
+    "const(f16, (2,), [0.1, -0.0]), const(bf16, (), [3.0]), const(f32, (0, 3), []), const(bool, (2,), [true, false])) "
+    "return t }",
     PRIMS "fn f(x: Tensor((n,), f32)) { y = call_tir(@shifted, (x,), Tensor((n,), f32), syms=(n + 3,)) return y }",
-    PRIMS "fn f(x: Tensor((n,), f32), k: Tensor((n,), f32)) { w = call_tir_inplace(@bump, (k,), Tensor((n,), f32), inplace=(0,)) "
-    "return w }",
-    "fn f(x: Tensor((n,), f32)) { l = call_dps_library(\"l.f\", (x,), Tuple(Tensor((n,), f32), Tensor((), i32)), syms=(n,)) "
+    PRIMS "fn f(x: Tensor((n,), f32), k: Tensor((n,), f32)) { w = call_tir_inplace(@bump, (k,), Tensor((n,), f32), "
+          "inplace=(0,)) "
+          "return w }",
+    "fn f(x: Tensor((n,), f32)) { l = call_dps_library(\"l.f\", (x,), Tuple(Tensor((n,), f32), Tensor((), i32)), "
+    "syms=(n,)) "
     "m = l[1] return m }",
     "fn f(x: Tensor((n,), f32)) { a = call_pure_packed(\"p\", x, Tensor((n,), f32)) attrs {note = \"z\"} return a }",
     "module legal, dps, planned\n" PRIMS
@@ -44,11 +54,14 @@ static const char *const good[] = {
     "b = alloc(Tensor((n,), f32)) call_dps(@shifted, (x, a), syms=(2,)) call_dps(\"rx.sort\", (a, b), syms=(0, 1))\n"
     "v = view(b, Tensor((2*n,), f16)) return v }",
     "fn f(x: Tensor((n,), f32), y: Tensor((m,), f32)) { z = add(x, y) where n == m, m % 2 == 0 return z }",
-    "fn f(x: Tensor((n,), f32)) { u = unique(x) v = match_cast(u, Tensor((u1,), f32)) w = zeros(shape(u1, n), dtype=f16) "
+    "fn f(x: Tensor((n,), f32)) { u = unique(x) v = match_cast(u, Tensor((u1,), f32)) w = zeros(shape(u1, n), "
+    "dtype=f16) "
     "return w }",
     "fn f(x: Tensor((n,), f32)) where u1 <= 10 { u = unique(x) v = match_cast(u, Tensor((u1,), f32)) return v }",
-    "fn f(x: Tensor((4, 8), f32)) { s = strided_slice(x, axes=(0, 1), begin=(0, 1), end=(2, 5)) t = softmax(s, axis=0) return t }",
-    "fn f(x: Tensor(ndim=?, ?), y: Tensor(ndim=2, f32), s: Shape(ndim=?), t: Tuple(), p: Prim(f32), q: Shape()) { return t }",
+    "fn f(x: Tensor((4, 8), f32)) { s = strided_slice(x, axes=(0, 1), begin=(0, 1), end=(2, 5)) t = softmax(s, axis=0) "
+    "return t }",
+    "fn f(x: Tensor(ndim=?, ?), y: Tensor(ndim=2, f32), s: Shape(ndim=?), t: Tuple(), p: Prim(f32), q: Shape()) { "
+    "return t }",
     "fn add(add: Tensor((n,), f32), n: Tensor((n,), f32)) { v = add(add, n) v_1 = add(v, v) return v_1 }",
 };
 
@@ -117,7 +130,8 @@ static void golden(void **state)
 }
 
 #define F(body) "fn f(x: Tensor((n, 4), f32), c: Tensor((), bool)) {\n  " body "\n}"
-static const struct { const char *text; int err; uint32_t line; } bad[] = {
+static const struct { const char *text; int err; uint32_t line;
+} bad[] = {
     {"x", RXE_SYNTAX, 1},
     {"fn", RXE_SYNTAX, 1},
     {"fn f", RXE_SYNTAX, 1},
@@ -218,7 +232,8 @@ static const struct { const char *text; int err; uint32_t line; } bad[] = {
     {F("y = call_packed(\"h\", x)\n return y"), RXE_SYNTAX, 2},
     {F("y = add(x, x) attrs {a = 1}\n return y"), RXE_SYNTAX, 2},
     {PRIMS F("y = call_tir(@shifted, (x,), Tensor((n, 4), f32), syms=(1,))\n return y"), RXE_RANK, 8},
-    {PRIMS "fn f(x: Tensor((n,), f16)) {\n y = call_tir(@shifted, (x,), Tensor((n,), f32), syms=(1,))\n return y }", RXE_DTYPE, 8},
+    {PRIMS "fn f(x: Tensor((n,), f16)) {\n y = call_tir(@shifted, (x,), Tensor((n,), f32), syms=(1,))\n return y }",
+     RXE_DTYPE, 8},
     {PRIMS "fn f(x: Tensor((n,), f32)) {\n y = call_tir(@shifted, (x,), Tensor((n,), f32))\n return y }", RXE_ARITY, 8},
     {PRIMS "fn f(x: Tensor((n,), f32)) {\n y = call_tir(@shifted, (x, x), Tensor((n,), f32), syms=(1,))\n return y }",
      RXE_ARITY, 8},
@@ -226,10 +241,13 @@ static const struct { const char *text; int err; uint32_t line; } bad[] = {
      RXE_SHAPE, 8},
     {PRIMS "fn f(x: Tensor((n,), f32)) {\n y = call_tir(@shifted, (x,), Tensor((n,), f32), syms=(j,))\n return y }",
      RXE_TEXT_NAME, 8},
-    {PRIMS "fn f(x: Tensor((n,), f32)) {\n y = call_tir_inplace(@bump, (x,), Tensor((n,), f32), inplace=(1,))\n return y }",
+    {PRIMS
+     "fn f(x: Tensor((n,), f32)) {\n y = call_tir_inplace(@bump, (x,), Tensor((n,), f32), inplace=(1,))\n return y }",
      RXE_BAD_VALUE, 8},
-    {PRIMS "fn f(x: Tensor((n,), f32)) {\n y = call_tir_inplace(@bump, (x,), Tensor((n,), f32))\n return y }", RXE_ARITY, 8},
-    {PRIMS "fn f(x: Tensor((n,), f32)) {\n y = call_tir_inplace(@bump, (x,), Tensor((n,), f32), inplace=(0,))\n return x }",
+    {PRIMS "fn f(x: Tensor((n,), f32)) {\n y = call_tir_inplace(@bump, (x,), Tensor((n,), f32))\n return y }",
+     RXE_ARITY, 8},
+    {PRIMS
+     "fn f(x: Tensor((n,), f32)) {\n y = call_tir_inplace(@bump, (x,), Tensor((n,), f32), inplace=(0,))\n return x }",
      RXE_VERIFY, 9},
 };
 
@@ -249,9 +267,10 @@ static void errors(void **state)
             rx_leave(&ctx->heap, &fr);
         }
         const rx_diag *d = rx_diag_at(ctx, rx_diag_count(ctx) - 1);
-        if (bad[i].line && (parsed || (int)d->err != bad[i].err || d->where.line != bad[i].line || !d->where.col || !d->where.file))
-            wrong++, print_error("row %zu: %s\ngave RX%d at line %u: %s\n", i, bad[i].text, parsed ? 0 : (int)d->err, parsed ? 0 : d->where.line,
-                     parsed ? "accepted" : d->message);
+        if (bad[i].line &&
+            (parsed || (int)d->err != bad[i].err || d->where.line != bad[i].line || !d->where.col || !d->where.file))
+            wrong++, print_error("row %zu: %s\ngave RX%d at line %u: %s\n", i, bad[i].text, parsed ? 0 : (int)d->err,
+                                 parsed ? 0 : d->where.line, parsed ? "accepted" : d->message);
         tl_done(&th, ctx);
     }
     assert_int_equal(wrong, 0);
@@ -291,8 +310,11 @@ static uint32_t next(uint32_t *seed)
 static void mutations(void **state)
 {
     (void)state;
-    static const char *const pieces[] = {"(", ")", "{", "}", ",", "=", "none", "n", "0", "-1", "f32", "\"", "where", "if", "@f", "$",
-                                         "[0]", "yield", "return", "Tensor", "9223372036854775807", "output", "dataflow", "1.5", "\n"};
+    static const char *const pieces[] = {
+        "(",      ")",        "{",   "}",     ",",      "=",      "none",
+        "n",      "0",        "-1",  "f32",   "\"",     "where",  "if",
+        "@f",     "$",        "[0]", "yield", "return", "Tensor", "9223372036854775807",
+        "output", "dataflow", "1.5", "\n"};
     char text[2048];
     uint32_t seed = 1;
     int accepted = 0;
@@ -329,9 +351,26 @@ static void deep(void **state)
 {
     (void)state;
     static const char *const open[] = {
-        "fn f(x: Tuple(", "Tuple(", "fn f(x: Tensor((", "(", "fn f(x: Tensor((", "-", "fn f(x: Callable((", "Callable((",
-        "fn f(c: Prim(bool)) { a = ", "if c { a = ", "fn f() { a = ", "(", "fn f() {", "dataflow {", "fn f() ", "{",
-        "prim f() {", "for i in 2 {", "prim f() {", "if true {",
+        "fn f(x: Tuple(",
+        "Tuple(",
+        "fn f(x: Tensor((",
+        "(",
+        "fn f(x: Tensor((",
+        "-",
+        "fn f(x: Callable((",
+        "Callable((",
+        "fn f(c: Prim(bool)) { a = ",
+        "if c { a = ",
+        "fn f() { a = ",
+        "(",
+        "fn f() {",
+        "dataflow {",
+        "fn f() ",
+        "{",
+        "prim f() {",
+        "for i in 2 {",
+        "prim f() {",
+        "if true {",
     };
     for (size_t i = 0; i < RX_COUNT(open); i += 2) {
         tl_heap th;
