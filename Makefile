@@ -127,11 +127,11 @@ $(O)/lib/librelax_rt.so: $(RT_OBJ) $(LIST) src/relax.map
 	@mkdir -p $(@D)
 	$(call say,so   ,$@)
 	$(Q)$(call shared,$(RT_OBJ),$(RT_LIBS))
-# private: opened by librelax when the first CPU target is built; takes its own copies of what it uses from base/ to tir/
+# private: opened by librelax when the first CPU target is built, never unloaded (LLVM keeps process-wide state); takes its own copies of what it uses from base/ to tir/
 $(O)/lib/librelax_llvm.so: $(LLVM_OBJ) $(INTERNAL) src/relax_llvm.map
 	@mkdir -p $(@D)
 	$(call say,so   ,$@)
-	$(Q)$(CC) $(SOLINK) -Wl,--version-script=src/relax_llvm.map $(LLVM_OBJ) $(INTERNAL) -o $@ \
+	$(Q)$(CC) $(SOLINK) -Wl,-z,nodelete -Wl,--version-script=src/relax_llvm.map $(LLVM_OBJ) $(INTERNAL) -o $@ \
 	  $(shell $(LLVM_CONFIG) --ldflags) -Wl,-rpath,$(shell $(LLVM_CONFIG) --libdir) $(shell $(LLVM_CONFIG) --libs) $(LIBS)
 
 $(O)/bin/relax: $(TOOL_OBJ) $(O)/lib/librelax.so

@@ -160,8 +160,8 @@ static void make_types(rx_ll *e)
 
 static const char *const pipelines[] = {
     "function(sroa,early-cse)",
-    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,"
-    "instcombine<no-verify-fixpoint>,simplifycfg,dse,adce)",
+    ("function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,"
+     "instcombine<no-verify-fixpoint>,simplifycfg,dse,adce)"),
     "default<O2>",
     "default<O3>",
 };
