@@ -1,12 +1,12 @@
 /* attention.c: attention over tensors, over a key/value cache, and appending to a cache.
  *
- * One query row and head after the other, in parallel; keys and values pass once in blocks of 32 positions. Online softmax
- * (Milakov and Gimelshein 2018): m is the largest score so far, s the sum of exp(score - m), o the weighted sum of values; when a
- * block raises m, s and o are scaled by exp(old m - new m). Everything is f32 and local to the iteration; loops over the head
- * width run in lanes. A row that sees no position gives 0.
+ * One query row and head after the other, in parallel; keys and values pass once in blocks of 32 positions. Online
+ * softmax (Milakov and Gimelshein 2018): m is the largest score so far, s the sum of exp(score - m), o the weighted sum
+ * of values; when a block raises m, s and o are scaled by exp(old m - new m). Everything is f32 and local to the
+ * iteration; loops over the head width run in lanes. A row that sees no position gives 0.
  *
- * Query head h uses key/value head h // (heads / groups). Position j is seen by query i at position p when j <= p (causal) and
- * j > p - window (window > 0). Score: q . k * scale, then softcap * tanh(score / softcap), then + mask. */
+ * Query head h uses key/value head h // (heads / groups). Position j is seen by query i at position p when j <= p
+ * (causal) and j > p - window (window > 0). Score: q . k * scale, then softcap * tanh(score / softcap), then + mask. */
 #include <math.h>
 #include "op/impl.h"
 
@@ -91,7 +91,8 @@ rx_ty rx_deduce_attention_cache(rx_call *c)
         return rx_ty_tensor_ndim(ctx, 3, q->dtype);
     check_heads(c, q, k, v);
     rx_require_cond(c, rx_le(ctx, rx_int(ctx, 0), past->dims[0]), "past is not negative");
-    rx_require_cond(c, rx_le(ctx, rx_add(ctx, past->dims[0], q->dims[0]), k->dims[0]), "the cache holds the past and the new tokens");
+    rx_require_cond(c, rx_le(ctx, rx_add(ctx, past->dims[0], q->dims[0]), k->dims[0]),
+                    "the cache holds the past and the new tokens");
     return attention_result(c, q, v);
 }
 
@@ -108,7 +109,8 @@ rx_ty rx_deduce_kv_append(rx_call *c)
     for (int32_t i = 1; i < cache->ndim; i++)
         rx_same_dim(c, cache->dims[i], x->dims[i], rx_strf(ctx, "dim %d of cache and rows", i));
     rx_require_cond(c, rx_le(ctx, rx_int(ctx, 0), past->dims[0]), "past is not negative");
-    rx_require_cond(c, rx_le(ctx, rx_add(ctx, past->dims[0], x->dims[0]), cache->dims[0]), "the cache has room for the new rows");
+    rx_require_cond(c, rx_le(ctx, rx_add(ctx, past->dims[0], x->dims[0]), cache->dims[0]),
+                    "the cache has room for the new rows");
     return cache;
 }
 
@@ -124,7 +126,8 @@ rx_stmt *rx_legal_kv_append(rx_legal *l)
     return rx_nest(l, v, x->dims, (uint32_t)x->ndim, s);
 }
 
-/* One query row and head. Leading indices are complete but for the last axis; j stands for the position in key and value. */
+/* One query row and head. Leading indices are complete but for the last axis; j stands for the position in key and
+ * value. */
 typedef struct att {
     rx_legal *l;
     int64_t d, e;                      /* widths */
@@ -205,7 +208,8 @@ static rx_stmt *score_one(att *a, rx_ex t, rx_ex j)
     rx_stmt *zero = span_loop(l, &z, put1(l, part, z.at, rx_f(l, RELAX_F32, 0)));
     rx_ex term = muladd(l, at1(l, a->query, s.at), key_at(a, 1, j, s.at), at1(l, part, lane));
     rx_stmt *dot = span_loop(l, &s, put1(l, part, lane, term));
-    rx_stmt *init = rx_set0(l, sum, rx_f(l, RELAX_F32, 0)), *add = rx_set0(l, sum, rx_add(ctx, rx_get0(l, sum), at1(l, part, v)));
+    rx_stmt *init = rx_set0(l, sum, rx_f(l, RELAX_F32, 0)),
+            *add = rx_set0(l, sum, rx_add(ctx, rx_get0(l, sum), at1(l, part, v)));
     rx_stmt *fold = rx_for(&l->tb, v, rx_int(ctx, 0), rx_int(ctx, n), n > 1 ? RX_VECTOR : RX_SERIAL, true, init, add);
     rx_ex x = rx_get0(l, sum);
     double cap = rx_attr_float(l->attrs, "softcap", 0);
@@ -236,12 +240,13 @@ static rx_stmt *weigh_one(att *a, rx_ex t, rx_ex j)
     return rx_let(&l->tb, w, at1(l, a->score, t), body);
 }
 
-/* the largest of m and the block's scores, -inf positions included; then score[t] = exp(score[t] - m), s += their sum */
+/* m = the largest of m and the block's scores; then score[t] = exp(score[t] - m), s += their sum */
 static rx_stmt *softmax_block(att *a)
 {
     rx_legal *l = a->l;
     relax_context *ctx = l->ctx;
-    rx_ex old = rx_sym_new(ctx, "old", RELAX_F32), t1 = rx_loopvar(&l->tb, "t"), u = rx_loopvar(&l->tb, "u"), m = rx_get0(l, a->m);
+    rx_ex old = rx_sym_new(ctx, "old", RELAX_F32), t1 = rx_loopvar(&l->tb, "t"), u = rx_loopvar(&l->tb, "u"),
+          m = rx_get0(l, a->m);
     rx_stmt *max = rx_for(&l->tb, t1, rx_int(ctx, 0), rx_int(ctx, BLOCK), RX_VECTOR, true, NULL,
                           rx_set0(l, a->m, rx_max(ctx, m, at1(l, a->score, t1))));
     span s = span_of(l, BLOCK);
@@ -264,7 +269,8 @@ static rx_stmt *block(att *a, rx_ex b)
 {
     rx_legal *l = a->l;
     relax_context *ctx = l->ctx;
-    rx_ex first = rx_add(ctx, a->from, rx_muli(ctx, b, BLOCK)), n = rx_min(ctx, rx_int(ctx, BLOCK), rx_sub(ctx, a->to, first));
+    rx_ex first = rx_add(ctx, a->from, rx_muli(ctx, b, BLOCK)),
+          n = rx_min(ctx, rx_int(ctx, BLOCK), rx_sub(ctx, a->to, first));
     rx_ex t = rx_loopvar(&l->tb, "t"), u = rx_loopvar(&l->tb, "t");
     span s = span_of(l, BLOCK);
     rx_stmt *fill = span_loop(l, &s, put1(l, a->score, s.at, rx_f(l, RELAX_F32, -INFINITY)));
@@ -284,7 +290,8 @@ static rx_stmt *finish(att *a)
     relax_context *ctx = l->ctx;
     span s = span_of(l, a->e);
     int32_t n = l->out->ndim;
-    rx_ex *ix = rx_arena_dup(l->tb.a, a->o, (size_t)n * sizeof *ix), zero = rx_f(l, RELAX_F32, 0), one = rx_f(l, RELAX_F32, 1);
+    rx_ex *ix = rx_arena_dup(l->tb.a, a->o, (size_t)n * sizeof *ix), zero = rx_f(l, RELAX_F32, 0),
+          one = rx_f(l, RELAX_F32, 1);
     ix[n - 1] = s.at;
     rx_ex inv = rx_sym_new(ctx, "inv", RELAX_F32), sum = rx_get0(l, a->s);
     rx_ex x = rx_cast(ctx, l->out->dtype, rx_mul(ctx, at1(l, a->acc, s.at), inv));
@@ -302,7 +309,8 @@ static rx_stmt *one_row(att *a)
     a->m = rx_local(l, "M", RELAX_F32);
     a->s = rx_local(l, "S", RELAX_F32);
     span z = span_of(l, a->e);
-    rx_ex b = rx_loopvar(&l->tb, "b"), blocks = rx_divi(ctx, rx_addi(ctx, rx_sub(ctx, a->to, a->from), BLOCK - 1), BLOCK);
+    rx_ex b = rx_loopvar(&l->tb, "b"),
+          blocks = rx_divi(ctx, rx_addi(ctx, rx_sub(ctx, a->to, a->from), BLOCK - 1), BLOCK);
     rx_stmt *steps[] = {
         load_query(a),
         span_loop(l, &z, put1(l, a->acc, z.at, rx_f(l, RELAX_F32, 0))),
@@ -348,10 +356,13 @@ rx_stmt *rx_legal_attention(rx_legal *l)
 {
     relax_context *ctx = l->ctx;
     rx_ty q = l->in[0], k = l->in[1], v = l->in[2];
-    rx_ex n = q->dims[1], h = q->dims[2], g = k->dims[2], m = k->dims[1], p = rx_loopvar(&l->tb, "p"), zero = rx_int(ctx, 0);
-    rx_ex b = rx_sym_new(ctx, "b", RELAX_I64), i = rx_sym_new(ctx, "i", RELAX_I64), head = rx_sym_new(ctx, "h", RELAX_I64);
+    rx_ex n = q->dims[1], h = q->dims[2], g = k->dims[2], m = k->dims[1], p = rx_loopvar(&l->tb, "p"),
+          zero = rx_int(ctx, 0);
+    rx_ex b = rx_sym_new(ctx, "b", RELAX_I64), i = rx_sym_new(ctx, "i", RELAX_I64),
+          head = rx_sym_new(ctx, "h", RELAX_I64);
     rx_ex lead[4] = { b, i, head, NULL }, mask[4] = { b, head, i, NULL };
-    att a = { .l = l, .d = rx_const_dim(q->dims[3], 0), .e = rx_const_dim(v->dims[3], 0), .q = lead, .o = lead, .batch = b };
+    att a = {
+        .l = l, .d = rx_const_dim(q->dims[3], 0), .e = rx_const_dim(v->dims[3], 0), .q = lead, .o = lead, .batch = b};
     a.kv_head = rx_div(ctx, head, rx_div(ctx, h, g));
     if (l->n > 3 && l->x[3]) {
         for (int x = 0; x < 3; x++)
@@ -360,7 +371,8 @@ rx_stmt *rx_legal_attention(rx_legal *l)
     }
     seen(&a, rx_add(ctx, i, rx_sub(ctx, m, n)), m);
     rx_ex rows = rx_mul(ctx, n, h);
-    rx_stmt *body = rx_let(&l->tb, i, rx_div(ctx, rx_mod(ctx, p, rows), h), rx_let(&l->tb, head, rx_mod(ctx, p, h), one_row(&a)));
+    rx_stmt *body =
+        rx_let(&l->tb, i, rx_div(ctx, rx_mod(ctx, p, rows), h), rx_let(&l->tb, head, rx_mod(ctx, p, h), one_row(&a)));
     body = rx_let(&l->tb, b, rx_div(ctx, p, rows), body);
     return rx_for(&l->tb, p, zero, rx_mul(ctx, q->dims[0], rows), RX_PARALLEL, false, NULL, body);
 }

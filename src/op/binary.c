@@ -1,6 +1,7 @@
 /* binary.c: element-wise operators of two arguments with NumPy broadcasting, and where.
  *
- * An operand may be a scalar Prim; two Prims give a Prim, which is no tensor program: its value, when known, is in the annotation. */
+ * An operand may be a scalar Prim; two Prims give a Prim, which is no tensor program: its value, when known, is in the
+ * annotation. */
 #include "op/impl.h"
 
 static rx_ty scalar_or_tensor(rx_call *c, uint32_t i)
@@ -22,8 +23,10 @@ static rx_ex prim_value(rx_call *c, rx_ty a, rx_ty b)
     case RX_OP_MULTIPLY: return rx_mul(ctx, x, y);
     case RX_OP_MAXIMUM: return rx_max(ctx, x, y);
     case RX_OP_MINIMUM: return rx_min(ctx, x, y);
-    case RX_OP_FLOOR_DIVIDE: return rx_prove_eq(ctx, c->f->facts, y, rx_int(ctx, 0)) == RX_FALSE ? rx_div(ctx, x, y) : NULL;
-    case RX_OP_FLOOR_MOD: return rx_prove_eq(ctx, c->f->facts, y, rx_int(ctx, 0)) == RX_FALSE ? rx_mod(ctx, x, y) : NULL;
+    case RX_OP_FLOOR_DIVIDE:
+        return rx_prove_eq(ctx, c->f->facts, y, rx_int(ctx, 0)) == RX_FALSE ? rx_div(ctx, x, y) : NULL;
+    case RX_OP_FLOOR_MOD:
+        return rx_prove_eq(ctx, c->f->facts, y, rx_int(ctx, 0)) == RX_FALSE ? rx_mod(ctx, x, y) : NULL;
     default: return NULL;
     }
 }

@@ -1,8 +1,8 @@
 /* deduce.c: steps that deduce functions share: kinds of arguments, axes, equality of dims, broadcasting.
  *
- * Rules kept by all of them: a shape is never given up because one dim is unproved; an equality that is needed but unproved
- * becomes an obligation of the call; one that is disproved fails and names both dims. An unknown dtype ("?") or rank passes
- * every check that it might satisfy. */
+ * Rules kept by all of them: a shape is never given up because one dim is unproved; an equality that is needed but
+ * unproved becomes an obligation of the call; one that is disproved fails and names both dims. An unknown dtype ("?")
+ * or rank passes every check that it might satisfy. */
 #include "op/impl.h"
 
 static const char *type_text(rx_call *c, rx_ty t)
@@ -132,9 +132,9 @@ void rx_require_cond(rx_call *c, rx_ex cond, const char *what)
     rx_require(c->f, c->checks, cond, what);
 }
 
-/* Two extents a, b become max(a, b) if one is 1, else they must be equal. What is not known to be 1 decides: n against 3
- * gives 3 (n is 1 or 3); n against m gives n (n == m: a symbolic extent is taken to be no accidental 1); n against n + 2
- * gives n + 2 (n is 1). */
+/* Two extents a, b become max(a, b) if one is 1, else they must be equal. What is not known to be 1 decides: n against
+ * 3 gives 3 (n is 1 or 3); n against m gives n (n == m: a symbolic extent is taken to be no accidental 1); n against n
+ * + 2 gives n + 2 (n is 1). */
 rx_ex rx_broadcast_dim(rx_call *c, rx_ex a, rx_ex b)
 {
     relax_context *ctx = c->ctx;
@@ -208,8 +208,8 @@ rx_ex rx_attr_expr(const rx_attrs *a, const char *key, rx_ex absent)
     return x ? x->u.e : absent;
 }
 
-/* v as an index into an axis: negative counts from the end, then limited to lo..hi. A select on the sign is left out when the sign
- * is known, and when counting from the end would end at lo too (n - 1 in an axis of n). */
+/* v as an index into an axis: negative counts from the end, then limited to lo..hi. A select on the sign is left out
+ * when the sign is known, and when counting from the end would end at lo too (n - 1 in an axis of n). */
 static rx_ex clamp_index(relax_context *ctx, const rx_facts *f, rx_ex v, rx_ex extent, rx_ex lo, rx_ex hi)
 {
     rx_ex neg = rx_lt(ctx, v, rx_int(ctx, 0)), back = rx_add(ctx, v, extent), w = v;
@@ -235,7 +235,8 @@ static rx_ex span_of(relax_context *ctx, rx_ex end, rx_ex first)
     return rx_is_int(x, &v) || rx_is_int(y, &v) ? rx_min(ctx, x, y) : rx_sub(ctx, end, first);
 }
 
-rx_slice rx_slice_axis(relax_context *ctx, const rx_facts *f, rx_ex extent, rx_ex begin, rx_ex end, rx_ex stride, bool inbound)
+rx_slice rx_slice_axis(relax_context *ctx, const rx_facts *f, rx_ex extent, rx_ex begin, rx_ex end, rx_ex stride,
+                       bool inbound)
 {
     rx_ex zero = rx_int(ctx, 0), one = rx_int(ctx, 1), lo = zero, hi = extent;
     bool down = rx_prove(ctx, f, rx_lt(ctx, stride, zero), NULL) == RX_TRUE;

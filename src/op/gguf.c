@@ -1,7 +1,8 @@
-/* gguf.c: operators on weights in the block formats of GGUF: decode all, decode rows by index, multiply without decoding to memory.
+/* gguf.c: operators on weights in the block formats of GGUF: decode all, decode rows by index, multiply without
+ * decoding to memory.
  *
- * Weights are bytes: u8 (n, row_bytes), row after row as in the file. The programs carry their own schedule (parallel rows,
- * vector lanes), all from the one decoder in gguf_decode.c.
+ * Weights are bytes: u8 (n, row_bytes), row after row as in the file. The programs carry their own schedule (parallel
+ * rows, vector lanes), all from the one decoder in gguf_decode.c.
  *
  * matmul_gguf, for rows in pairs (each pair is one parallel iteration):
  *  - one row of x: each step of 16 decoded values is multiplied into lane accumulators at once;
@@ -218,7 +219,8 @@ static rx_stmt *sum_lanes(const mm *g, relax_buffer *acc, int64_t from, int64_t 
         rx_ex x = rx_load_at(l, acc, (rx_ex[]){ rx_int(l->ctx, a), v });
         e = e ? rx_add(l->ctx, e, x) : x;
     }
-    rx_stmt *sum = lanes(l, v, true, rx_set0(l, s, rx_f(l, RELAX_F32, 0)), rx_set0(l, s, rx_add(l->ctx, rx_get0(l, s), e)));
+    rx_stmt *sum =
+        lanes(l, v, true, rx_set0(l, s, rx_f(l, RELAX_F32, 0)), rx_set0(l, s, rx_add(l->ctx, rx_get0(l, s), e)));
     return rx_alloc_s(&l->tb, s, rx_seq2(l, sum, put_y(g, i, row, rx_get0(l, s))));
 }
 
@@ -275,7 +277,8 @@ static rx_stmt *tile(const mm *g, relax_buffer *d, rx_ex *xi, rx_ex *rows)
             step[2 * a + q] = rx_store_at(l, acc, at, mul_add(l, w, x_at(g, xi[a], k), rx_load_at(l, acc, at)));
             out[2 * a + q] = sum_lanes(g, acc, 2 * a + q, 1, xi[a], rows[q]);
         }
-    rx_stmt *loop = rx_loop_s(&l->tb, kk, rx_divi(ctx, g->k, RX_QLANES), lanes(l, v, false, NULL, rx_seq(&l->tb, step, 4)));
+    rx_stmt *loop =
+        rx_loop_s(&l->tb, kk, rx_divi(ctx, g->k, RX_QLANES), lanes(l, v, false, NULL, rx_seq(&l->tb, step, 4)));
     return rx_alloc_s(&l->tb, acc, rx_seq3(l, clear(l, acc, 4), loop, rx_seq(&l->tb, out, 4)));
 }
 
@@ -319,7 +322,8 @@ rx_stmt *rx_legal_matmul_gguf(rx_legal *l)
     g.k = rx_muli(ctx, g.blocks, g.values);
     if (g.values == 1)
         return plain(&g);
-    rx_ex pair = rx_loopvar(&l->tb, "p"), q = rx_loopvar(&l->tb, "q"), i = rx_loopvar(&l->tb, "i"), one = rx_int(ctx, 1);
+    rx_ex pair = rx_loopvar(&l->tb, "p"), q = rx_loopvar(&l->tb, "q"), i = rx_loopvar(&l->tb, "i"),
+          one = rx_int(ctx, 1);
     rx_ex first = rx_muli(ctx, pair, 2), row = rx_add(ctx, first, q);
     rx_ex here = rx_min(ctx, rx_int(ctx, 2), rx_sub(ctx, g.n, first));
     rx_stmt *body = rx_loop_s(&l->tb, q, here, rx_loop_s(&l->tb, i, g.m, direct(&g, i, row)));

@@ -1,12 +1,13 @@
 /* gguf_decode.c: the block formats of GGUF as expressions of tensor programs.
  *
- * A block is decoded in steps of 16 consecutive values; value j0 + v of a step (j0 constant, v the lane) is written as loads of
- * consecutive bytes, so that a step is vector code without gathers. Every value is q * scale, with a term added or subtracted in
- * the formats that have one; q is a small integer, exact in f32, and each product and sum is rounded on its own: bit for bit what
- * GGML's reference decoder gives.
+ * A block is decoded in steps of 16 consecutive values; value j0 + v of a step (j0 constant, v the lane) is written as
+ * loads of consecutive bytes, so that a step is vector code without gathers. Every value is q * scale, with a term
+ * added or subtracted in the formats that have one; q is a small integer, exact in f32, and each product and sum is
+ * rounded on its own: bit for bit what GGML's reference decoder gives.
  *
- * Layouts are named from the first value on: "nibbles" of 32 values are 16 bytes, low halves first; a "crumb" is two bits.
- * A table of 16 values is a tree of selects by the bits of the index: three times faster than a gather and nothing to set up. */
+ * Layouts are named from the first value on: "nibbles" of 32 values are 16 bytes, low halves first; a "crumb" is two
+ * bits. A table of 16 values is a tree of selects by the bits of the index: three times faster than a gather and
+ * nothing to set up. */
 #include "op/impl.h"
 
 typedef struct block {
@@ -244,8 +245,8 @@ static rx_ex q3_k_scale(block *b, int64_t j0)
     return mul(b, b->d, f32_of(b, minus(b, or(b, lo, shl(b, hi, 4)), 32)));
 }
 
-/* 6-bit scale (which 0) or minimum (4) of 8 groups of 32 in 12 bytes at 4: groups 0..3 in the low bits of bytes 0..3 and 4..7;
- * groups 4..7 have low nibbles in bytes 8..11 and their high two bits on top of the others */
+/* 6-bit scale (which 0) or minimum (4) of 8 groups of 32 in 12 bytes at 4: groups 0..3 in the low bits of bytes 0..3
+ * and 4..7; groups 4..7 have low nibbles in bytes 8..11 and their high two bits on top of the others */
 static rx_ex six_bits(block *b, int64_t g, int64_t which)
 {
     if (g < 4)

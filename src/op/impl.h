@@ -1,7 +1,8 @@
 /* impl.h: what the files of op/ share.
  *
- * Two halves: deduce functions look at annotations only (rx_call, file deduce.c has the common steps); legalize functions
- * build the loop nest of one call whose shapes are known (rx_legal, common steps in nest.c). A family is a pair of both. */
+ * Two halves: deduce functions look at annotations only (rx_call, file deduce.c has the common steps); legalize
+ * functions build the loop nest of one call whose shapes are known (rx_legal, common steps in nest.c). A family is a
+ * pair of both. */
 #ifndef RX_OP_IMPL_H
 #define RX_OP_IMPL_H
 #include "op/op.h"
@@ -39,19 +40,22 @@ rx_ex rx_elements(relax_context *ctx, rx_ty t);         /* product of known dims
 const char *rx_ex_text(rx_call *c, rx_ex e);
 relax_dtype rx_attr_dtype(const rx_attrs *a, const char *key, relax_dtype absent);
 rx_ex rx_attr_expr(const rx_attrs *a, const char *key, rx_ex absent);
-/* What begin:end:stride selects of an axis (NumPy): first index, number of elements. A stride whose sign is not proved counts as
- * positive. inbound: begin and end are taken to lie in 0..extent */
+/* What begin:end:stride selects of an axis (NumPy): first index, number of elements. A stride whose sign is not proved
+ * counts as positive. inbound: begin and end are taken to lie in 0..extent */
 typedef struct rx_slice { rx_ex first, count; bool down; } rx_slice;
-rx_slice rx_slice_axis(relax_context *ctx, const rx_facts *f, rx_ex extent, rx_ex begin, rx_ex end, rx_ex stride, bool inbound);
+rx_slice rx_slice_axis(relax_context *ctx, const rx_facts *f, rx_ex extent, rx_ex begin, rx_ex end, rx_ex stride,
+                       bool inbound);
 
 /* ================= nest.c ================= */
 #define RX_MAX_NDIM 16
 /* one spatial loop per dim around body, outer first; vars gets the loop variables (all before body is built) */
 rx_ex *rx_vars(rx_legal *l, uint32_t n);
 rx_stmt *rx_nest(rx_legal *l, rx_ex *vars, rx_ex *dims, uint32_t n, rx_stmt *body);
-rx_stmt *rx_map_out(rx_legal *l, rx_ex *vars, rx_ex value);             /* the nest over the result's dims that stores value at vars */
+rx_stmt *rx_map_out(rx_legal *l, rx_ex *vars,
+                    rx_ex value); /* the nest over the result's dims that stores value at vars */
 rx_stmt *rx_reduce_loop(rx_legal *l, rx_ex var, rx_ex extent, rx_stmt *init, rx_stmt *body);
-/* indices of an operand that was broadcast to the loops `vars` over dims `out`: aligned at the right, 0 where its extent is 1 */
+/* indices of an operand that was broadcast to the loops `vars` over dims `out`: aligned at the right, 0 where its
+ * extent is 1 */
 rx_ex *rx_bcast_index(rx_legal *l, rx_ty t, rx_ex *vars, rx_ty out);
 /* the operand's element there; a Prim argument gives its value */
 rx_ex rx_operand(rx_legal *l, uint32_t i, rx_ex *vars, rx_ty out);
@@ -73,7 +77,11 @@ rx_ex rx_zero(rx_legal *l, relax_dtype t);
 /* Index values read from tensors: each is bound to a variable by a let and checked in front of the body that uses it.
  * modes: "check" negative values count from the end, others outside are RXE_INDEX; "clip", "wrap": an empty
  * axis is RXE_INDEX; "unchecked" */
-typedef struct rx_prefix { rx_ex var[2 * RX_MAX_NDIM], value[2 * RX_MAX_NDIM]; rx_stmt *check[2 * RX_MAX_NDIM]; uint32_t n; } rx_prefix;
+typedef struct rx_prefix {
+    rx_ex var[2 * RX_MAX_NDIM], value[2 * RX_MAX_NDIM];
+    rx_stmt *check[2 * RX_MAX_NDIM];
+    uint32_t n;
+} rx_prefix;
 rx_ex rx_index_var(rx_legal *l, rx_prefix *p, rx_ex value, rx_ex extent, const char *mode);
 rx_stmt *rx_with_prefix(rx_legal *l, const rx_prefix *p, rx_stmt *body);
 int64_t rx_const_dim(rx_ex e, int64_t absent);          /* value of a constant extent */

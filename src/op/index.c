@@ -1,4 +1,5 @@
-/* index.c: reading by index: take, slices, gathers. Index values are checked in front of each use (nest.c: rx_index_var). */
+/* index.c: reading by index: take, slices, gathers. Index values are checked in front of each use (nest.c:
+ * rx_index_var). */
 #include "op/impl.h"
 
 static void check_mode(rx_call *c)
@@ -153,7 +154,8 @@ rx_ty rx_deduce_gather_el(rx_call *c)
     int32_t axis = rx_norm_axis(c, rx_attr_int(&c->attrs, "axis", 0), t->ndim);
     for (int32_t i = 0; t->known && ix->known && i < t->ndim; i++)
         if (i != axis)
-            rx_require_cond(c, rx_le(ctx, ix->dims[i], t->dims[i]), rx_strf(ctx, "dim %d of the indices lies inside", i));
+            rx_require_cond(c, rx_le(ctx, ix->dims[i], t->dims[i]),
+                            rx_strf(ctx, "dim %d of the indices lies inside", i));
     return rx_retype(c, ix, t->dtype);
 }
 

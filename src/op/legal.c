@@ -1,8 +1,9 @@
 /* legal.c: the tensor program of one operator call, shared between equal calls of a module.
  *
- * The program gets symbols of its own, d0, d1, … in the order in which the call's annotations mention theirs. Two calls share a
- * program when operator, attributes and annotations read the same in those names. What deduction had to require of the call
- * (equal dims, divisibility) is true in every caller, proved or checked, so it becomes the facts of the program.
+ * The program gets symbols of its own, d0, d1, … in the order in which the call's annotations mention theirs. Two calls
+ * share a program when operator, attributes and annotations read the same in those names. What deduction had to require
+ * of the call (equal dims, divisibility) is true in every caller, proved or checked, so it becomes the facts of the
+ * program.
  *
  * Symbols that stand alone as a dim of a buffer are bound by it; the others become symbolic parameters, in order. */
 #include "op/impl.h"
@@ -130,12 +131,14 @@ static bool bound_by_buffers(const legal_run *r, rx_ex sym)
 static relax_buffer *param(rx_legal *l, const char *letter, uint32_t i, rx_ty t)
 {
     if (t->kind != RX_TY_TENSOR || !t->known || t->dtype == RELAX_DTYPE_UNKNOWN || t->ndim > RX_MAX_NDIM)
-        rx_fail(l->ctx, RXE_SHAPE, NULL, "%s: a tensor program needs tensors of known shape and data type, of rank %d or less",
-                l->op->name, RX_MAX_NDIM);
+        rx_fail(l->ctx, RXE_SHAPE, NULL,
+                "%s: a tensor program needs tensors of known shape and data type, of rank %d or less", l->op->name,
+                RX_MAX_NDIM);
     return rx_buffer(&l->tb, rx_strf(l->ctx, "%s%u", letter, i), t->dtype, RX_MEM_GLOBAL, t->dims, (uint32_t)t->ndim);
 }
 
-/* parameter buffers: the tensors among the arguments, then the results; a result in place is the first argument's buffer */
+/* parameter buffers: the tensors among the arguments, then the results; a result in place is the first argument's
+ * buffer */
 static relax_buffer **params(rx_legal *l, uint32_t *np)
 {
     uint32_t nout = l->out->kind == RX_TY_TUPLE ? l->out->nelems : 1;
@@ -159,7 +162,14 @@ static void add_facts(legal_run *r, rx_tb *tb, rx_prim *p)
 {
     relax_function f = { .mod = r->m, .name = r->op->name };
     rx_exvec checks = { 0 };
-    rx_call c = { .ctx = r->ctx, .f = &f, .op = r->op, .types = r->in, .n = r->n, .attrs = r->attrs, .checks = &checks, .a = r->a };
+    rx_call c = {.ctx = r->ctx,
+                 .f = &f,
+                 .op = r->op,
+                 .types = r->in,
+                 .n = r->n,
+                 .attrs = r->attrs,
+                 .checks = &checks,
+                 .a = r->a};
     rx_op_deduce(&c);
     for (uint32_t i = 0; i < p->nparams; i++)
         for (uint32_t k = 0; k < p->params[i]->ndim; k++) {
@@ -173,7 +183,13 @@ static void add_facts(legal_run *r, rx_tb *tb, rx_prim *p)
 
 static relax_function *make(legal_run *r, rx_ex *syms, uint32_t nsyms)
 {
-    rx_legal l = { .ctx = r->ctx, .tb = { r->ctx, &r->m->arena }, .op = r->op, .in = r->in, .n = r->n, .out = r->out, .attrs = &r->attrs };
+    rx_legal l = {.ctx = r->ctx,
+                  .tb = {r->ctx, &r->m->arena},
+                  .op = r->op,
+                  .in = r->in,
+                  .n = r->n,
+                  .out = r->out,
+                  .attrs = &r->attrs};
     uint32_t np;
     relax_buffer **p = params(&l, &np);
     rx_stmt *body = r->op->legalize(&l);

@@ -1,4 +1,5 @@
-/* manip.c: the same elements under another shape or order: reshape, permute, expand, squeeze, broadcast, flip, flatten. */
+/* manip.c: the same elements under another shape or order: reshape, permute, expand, squeeze, broadcast, flip, flatten.
+ */
 #include "op/impl.h"
 
 /* product of a shape's dims but -1, and where -1 stands (-1: nowhere) */

@@ -1,8 +1,8 @@
 /* matmul.c: matrix product of tensors of any rank.
  *
- * Rank 1 on the left is a row, on the right a column; that axis is not in the result. transpose_a and transpose_b swap the last
- * two axes of an operand of rank 2 or more. Products are summed over k in order, in f32 for f16 and bf16, in f64 for f64, in
- * the result's width (wrapping) for integers. */
+ * Rank 1 on the left is a row, on the right a column; that axis is not in the result. transpose_a and transpose_b swap
+ * the last two axes of an operand of rank 2 or more. Products are summed over k in order, in f32 for f16 and bf16, in
+ * f64 for f64, in the result's width (wrapping) for integers. */
 #include "op/impl.h"
 
 /* dims of one operand: batch axes, then row and column extents */

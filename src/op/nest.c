@@ -1,7 +1,8 @@
 /* nest.c: steps that legalize functions share: loops, operands, accumulators, index values.
  *
- * The nests are plain: spatial loops over the result, reduce loops with an init that sets a local accumulator. Schedules are
- * the business of room sched/. Values narrower than f32 are computed in f32 and rounded once at the store. */
+ * The nests are plain: spatial loops over the result, reduce loops with an init that sets a local accumulator.
+ * Schedules are the business of room sched/. Values narrower than f32 are computed in f32 and rounded once at the
+ * store. */
 #include "op/impl.h"
 
 rx_ex *rx_vars(rx_legal *l, uint32_t n)
@@ -29,8 +30,8 @@ rx_stmt *rx_reduce_loop(rx_legal *l, rx_ex var, rx_ex extent, rx_stmt *init, rx_
     return rx_for(&l->tb, var, rx_int(l->ctx, 0), extent, RX_SERIAL, true, init, body);
 }
 
-/* An extent d against the result's extent o: where d is 1 the index is 0. Only for two symbolic or unlike extents the run-time
- * value decides: deduction has made it 1 or o. */
+/* An extent d against the result's extent o: where d is 1 the index is 0. Only for two symbolic or unlike extents the
+ * run-time value decides: deduction has made it 1 or o. */
 rx_ex *rx_bcast_index(rx_legal *l, rx_ty t, rx_ex *vars, rx_ty out)
 {
     relax_context *ctx = l->ctx;
@@ -54,8 +55,8 @@ rx_ex rx_operand(rx_legal *l, uint32_t i, rx_ex *vars, rx_ty out)
     rx_ty t = l->in[i];
     if (t->kind == RX_TY_PRIM) {
         if (!t->known)
-            rx_fail(l->ctx, RXE_TYPE_KIND, NULL, "%s: argument %u is a scalar of unknown value, which no tensor program can take",
-                    l->op->name, i);
+            rx_fail(l->ctx, RXE_TYPE_KIND, NULL,
+                    "%s: argument %u is a scalar of unknown value, which no tensor program can take", l->op->name, i);
         return rx_cast(l->ctx, t->dtype, t->dims[0]);
     }
     return rx_load_at(l, l->x[i], rx_bcast_index(l, t, vars, out));

@@ -1,6 +1,7 @@
 /* nn.c: softmax, normalisations, sampling.
  *
- * Each row is three or two passes over the same loops; statistics are held in local accumulators of the compute dtype. */
+ * Each row is three or two passes over the same loops; statistics are held in local accumulators of the compute dtype.
+ */
 #include <math.h>
 #include "op/impl.h"
 
@@ -95,7 +96,8 @@ rx_stmt *rx_legal_softmax(rx_legal *l)
     rx_ex x1 = rx_up(l, rx_load_at(l, l->x[0], copy_vars(l, v, n, axis, k1)));
     rx_ex x2 = rx_up(l, rx_load_at(l, l->x[0], copy_vars(l, v, n, axis, k2)));
     rx_ex x3 = rx_up(l, rx_load_at(l, l->x[0], v)), mx = rx_get0(l, m), sum = rx_get0(l, s);
-    rx_stmt *max = rx_reduce_loop(l, k1, extent, rx_set0(l, m, rx_f(l, dt, -INFINITY)), rx_set0(l, m, rx_max(ctx, mx, x1)));
+    rx_stmt *max =
+        rx_reduce_loop(l, k1, extent, rx_set0(l, m, rx_f(l, dt, -INFINITY)), rx_set0(l, m, rx_max(ctx, mx, x1)));
     rx_stmt *add = rx_reduce_loop(l, k2, extent, rx_set0(l, s, rx_zero(l, dt)),
                                   rx_set0(l, s, rx_add(ctx, sum, rx_call1(ctx, RX_IN_EXP, rx_sub(ctx, x2, mx)))));
     rx_ex d = rx_sub(ctx, x3, mx);

@@ -1,7 +1,7 @@
 /* reduce.c: reductions over axes, arg-reductions, running sums.
  *
- * Accumulation is in the compute dtype (f32 for f16 and bf16), in row-major order of the reduced axes. Over nothing: sum 0,
- * product 1, max the smallest value (-inf), min the largest, mean and variance NaN, argmax and argmin -1. */
+ * Accumulation is in the compute dtype (f32 for f16 and bf16), in row-major order of the reduced axes. Over nothing:
+ * sum 0, product 1, max the smallest value (-inf), min the largest, mean and variance NaN, argmax and argmin -1. */
 #include <math.h>
 #include "op/impl.h"
 
@@ -227,7 +227,8 @@ rx_stmt *rx_legal_argreduce(rx_legal *l)
     return spatial_loops(l, &r, rx_alloc_s(&l->tb, best, rx_alloc_s(&l->tb, at, body)));
 }
 
-/* The running loops are serial and not marked reduce: every partial sum is a result, so they may not be re-associated. */
+/* The running loops are serial and not marked reduce: every partial sum is a result, so they may not be re-associated.
+ */
 rx_stmt *rx_legal_cumsum(rx_legal *l)
 {
     rx_ty t = l->in[0];

@@ -1,11 +1,12 @@
 /* rope.c: rotary position embedding.
  *
- * x (…, n, heads, d): token t stands at positions[t], or at start + t when the second argument is a Prim. Pair p of the first
- * rot_dims values of a head (0: all) is turned by position * freq_scale * base^(-2p / rot_dims) / factors[p]; style "normal"
- * pairs values 2p and 2p + 1, "neox" p and p + rot_dims / 2. Sine and cosine are multiplied by attn_factor. The rest is copied.
+ * x (…, n, heads, d): token t stands at positions[t], or at start + t when the second argument is a Prim. Pair p of the
+ * first rot_dims values of a head (0: all) is turned by position * freq_scale * base^(-2p / rot_dims) / factors[p];
+ * style "normal" pairs values 2p and 2p + 1, "neox" p and p + rot_dims / 2. Sine and cosine are multiplied by
+ * attn_factor. The rest is copied.
  *
- * Angles grow with the position, so they are formed in f64 and reduced to one turn before sine and cosine are taken in f32;
- * base^(-2p / rot_dims) is a constant per pair. Each token's sines and cosines are computed once for all heads. */
+ * Angles grow with the position, so they are formed in f64 and reduced to one turn before sine and cosine are taken in
+ * f32; base^(-2p / rot_dims) is a constant per pair. Each token's sines and cosines are computed once for all heads. */
 #include <math.h>
 #include "op/impl.h"
 
@@ -66,7 +67,8 @@ static rx_stmt *angle(turn *t, int64_t p, rx_ex pos)
 {
     rx_legal *l = t->l;
     relax_context *ctx = l->ctx;
-    double f = rx_attr_float(l->attrs, "freq_scale", 1) * pow(rx_attr_float(l->attrs, "base", 10000), -(double)p / (double)t->half);
+    double f = rx_attr_float(l->attrs, "freq_scale", 1) *
+               pow(rx_attr_float(l->attrs, "base", 10000), -(double)p / (double)t->half);
     rx_ex turns = rx_mul(ctx, rx_cast(ctx, RELAX_F64, pos), rx_f(l, RELAX_F64, f / TURN)), ip = rx_int(ctx, p);
     if (l->n > 2 && l->x[2])
         turns = rx_div(ctx, turns, rx_cast(ctx, RELAX_F64, rx_load_at(l, l->x[2], &ip)));
@@ -103,12 +105,14 @@ static rx_stmt *rotate(turn *t, rx_ex *v, rx_ex p)
     rx_legal *l = t->l;
     relax_context *ctx = l->ctx;
     int32_t n = l->out->ndim;
-    rx_ex *a = rx_arena_dup(l->tb.a, v, (size_t)(n + 1) * sizeof *v), *b = rx_arena_dup(l->tb.a, v, (size_t)(n + 1) * sizeof *v);
+    rx_ex *a = rx_arena_dup(l->tb.a, v, (size_t)(n + 1) * sizeof *v),
+          *b = rx_arena_dup(l->tb.a, v, (size_t)(n + 1) * sizeof *v);
     a[n - 1] = t->neox ? p : rx_muli(ctx, p, 2);
     b[n - 1] = rx_addi(ctx, a[n - 1], t->neox ? t->half : 1);
     rx_ex x = rx_up(l, rx_load_at(l, l->x[0], a)), y = rx_up(l, rx_load_at(l, l->x[0], b));
     rx_ex c = rx_cast(ctx, x->dtype, rx_load_at(l, t->cos, &p)), s = rx_cast(ctx, x->dtype, rx_load_at(l, t->sin, &p));
-    rx_ex xr = rx_sub(ctx, rx_mul(ctx, x, c), rx_mul(ctx, y, s)), yr = rx_add(ctx, rx_mul(ctx, x, s), rx_mul(ctx, y, c));
+    rx_ex xr = rx_sub(ctx, rx_mul(ctx, x, c), rx_mul(ctx, y, s)),
+          yr = rx_add(ctx, rx_mul(ctx, x, s), rx_mul(ctx, y, c));
     relax_dtype dt = l->out->dtype;
     return rx_seq2(l, rx_store_at(l, l->y[0], a, rx_down(l, dt, xr)), rx_store_at(l, l->y[0], b, rx_down(l, dt, yr)));
 }
@@ -128,7 +132,8 @@ static rx_stmt *copy_rest(rx_legal *l, rx_ex *v, int64_t rot)
     int32_t n = l->out->ndim;
     rx_ex *ix = rx_arena_dup(l->tb.a, v, (size_t)(n + 1) * sizeof *v), j = rx_loopvar(&l->tb, "j");
     ix[n - 1] = rx_addi(ctx, j, rot);
-    return rx_loop_s(&l->tb, j, rx_subi(ctx, l->out->dims[n - 1], rot), rx_store_at(l, l->y[0], ix, rx_load_at(l, l->x[0], ix)));
+    return rx_loop_s(&l->tb, j, rx_subi(ctx, l->out->dims[n - 1], rot),
+                     rx_store_at(l, l->y[0], ix, rx_load_at(l, l->x[0], ix)));
 }
 
 rx_stmt *rx_legal_rope(rx_legal *l)
@@ -141,7 +146,8 @@ rx_stmt *rx_legal_rope(rx_legal *l)
     t.rad = rx_local_n(l, "R", RELAX_F32, t.half);
     t.cos = rx_local_n(l, "C", RELAX_F32, t.half);
     t.sin = rx_local_n(l, "S", RELAX_F32, t.half);
-    rx_ex pos = l->in[1]->kind == RX_TY_PRIM ? rx_add(ctx, l->in[1]->dims[0], v[n - 3]) : rx_load_at(l, l->x[1], &v[n - 3]);
+    rx_ex pos =
+        l->in[1]->kind == RX_TY_PRIM ? rx_add(ctx, l->in[1]->dims[0], v[n - 3]) : rx_load_at(l, l->x[1], &v[n - 3]);
     rx_stmt **angles = RX_NEWN(l->tb.a, rx_stmt *, t.half + 1);
     for (int64_t p = 0; p < t.half; p++)
         angles[p] = angle(&t, p, pos);
@@ -149,7 +155,8 @@ rx_stmt *rx_legal_rope(rx_legal *l)
     rx_stmt *head = pairs(&t, v);
     if (!rx_is_value(l->out->dims[n - 1], rot))
         head = rx_seq2(l, head, copy_rest(l, v, rot));
-    rx_stmt *token = rx_seq2(l, rx_seq(&l->tb, angles, (uint32_t)t.half + 1), rx_loop_s(&l->tb, v[n - 2], l->out->dims[n - 2], head));
+    rx_stmt *token = rx_seq2(l, rx_seq(&l->tb, angles, (uint32_t)t.half + 1),
+                             rx_loop_s(&l->tb, v[n - 2], l->out->dims[n - 2], head));
     rx_stmt *body = rx_alloc_s(&l->tb, t.rad, rx_alloc_s(&l->tb, t.cos, rx_alloc_s(&l->tb, t.sin, token)));
     for (int32_t i = n - 2; i-- > 1;)
         body = rx_loop_s(&l->tb, v[i], l->out->dims[i], body);

@@ -1,7 +1,7 @@
 /* scatter.c: writing by index into a copy of the first argument.
  *
- * The program copies, then applies the updates one after the other in row-major order: with "update" the last one to an element
- * wins, so that loop is serial. Values narrower than f32 are combined in f32 and rounded at each step. */
+ * The program copies, then applies the updates one after the other in row-major order: with "update" the last one to an
+ * element wins, so that loop is serial. Values narrower than f32 are combined in f32 and rounded at each step. */
 #include "op/impl.h"
 
 static const char *const reductions[] = { "update", "add", "mul", "min", "max" };
@@ -19,7 +19,8 @@ static void check_reduction(rx_call *c, rx_ty t)
 {
     int r = reduction_of(&c->attrs);
     if (r < 0)
-        rx_fail_op(c, RXE_ATTR, "reduction is update, add, mul, min or max, not %s", rx_attr_str(&c->attrs, "reduction", ""));
+        rx_fail_op(c, RXE_ATTR, "reduction is update, add, mul, min or max, not %s",
+                   rx_attr_str(&c->attrs, "reduction", ""));
     if (r > 0)
         rx_want_number(c, t->dtype, "elements");
 }
@@ -32,14 +33,16 @@ rx_ty rx_deduce_scatter_el(rx_call *c)
     rx_same_dtype(c, t->dtype, u->dtype);
     check_reduction(c, t);
     int32_t axis = rx_norm_axis(c, rx_attr_int(&c->attrs, "axis", 0), t->ndim);
-    if ((ix->ndim >= 0 && u->ndim >= 0 && ix->ndim != u->ndim) || (t->ndim >= 0 && u->ndim >= 0 && t->ndim != u->ndim) ||
-        (t->ndim >= 0 && ix->ndim >= 0 && t->ndim != ix->ndim))
-        rx_fail_op(c, RXE_RANK, "the tensor, indices and updates must be of one rank, not %d, %d, %d", t->ndim, ix->ndim, u->ndim);
+    if ((ix->ndim >= 0 && u->ndim >= 0 && ix->ndim != u->ndim) ||
+        (t->ndim >= 0 && u->ndim >= 0 && t->ndim != u->ndim) || (t->ndim >= 0 && ix->ndim >= 0 && t->ndim != ix->ndim))
+        rx_fail_op(c, RXE_RANK, "the tensor, indices and updates must be of one rank, not %d, %d, %d", t->ndim,
+                   ix->ndim, u->ndim);
     for (int32_t i = 0; ix->known && u->known && i < ix->ndim; i++)
         rx_same_dim(c, ix->dims[i], u->dims[i], rx_strf(ctx, "dim %d of indices and updates", i));
     for (int32_t i = 0; ix->known && t->known && i < ix->ndim; i++)
         if (i != axis)
-            rx_require_cond(c, rx_le(ctx, ix->dims[i], t->dims[i]), rx_strf(ctx, "dim %d of the indices lies inside", i));
+            rx_require_cond(c, rx_le(ctx, ix->dims[i], t->dims[i]),
+                            rx_strf(ctx, "dim %d of the indices lies inside", i));
     return t;
 }
 
@@ -61,7 +64,8 @@ rx_ty rx_deduce_scatter_nd(rx_call *c)
     if (u->ndim != lead + t->ndim - k)
         rx_fail_op(c, RXE_RANK, "updates must be of rank %d, not %d", (int)(lead + t->ndim - k), u->ndim);
     for (int32_t i = 0; u->known && t->known && i < u->ndim; i++)
-        rx_same_dim(c, u->dims[i], i < lead ? ix->dims[i] : t->dims[i - lead + k], rx_strf(ctx, "dim %d of updates", i));
+        rx_same_dim(c, u->dims[i], i < lead ? ix->dims[i] : t->dims[i - lead + k],
+                    rx_strf(ctx, "dim %d of updates", i));
     return t;
 }
 

@@ -1,4 +1,5 @@
-/* sort.c: sorting and operators whose result has as many elements as the values say. They are library functions of the runtime
+/* sort.c: sorting and operators whose result has as many elements as the values say. They are library functions of the
+ * runtime
  * ("rx.sort", …), so only deduction is here. Attributes reach them as i64 arguments; see docs/semantics.md. */
 #include "op/impl.h"
 

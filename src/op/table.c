@@ -1,7 +1,7 @@
 /* table.c: the built-in operators of ops.def as rx_op records of the context's table.
  *
- * Input: ops.def (rows), families.def (functions). State: ctx->ops, filled once; row i of ctx->ops->all is operator i of
- * rx_opcode, because the built-in rows come before any a plugin adds. */
+ * Input: ops.def (rows), families.def (functions). State: ctx->ops, filled once; row i of ctx->ops->all is operator i
+ * of rx_opcode, because the built-in rows come before any a plugin adds. */
 #include "op/impl.h"
 
 #define LEGAL_0(family) NULL
@@ -34,8 +34,15 @@ void rx_ops_init(relax_context *ctx)
     for (int32_t i = 0; i < RX_OP_COUNT; i++) {
         const row *r = &rows[i];
         rx_op *op = RX_NEW(a, rx_op);
-        *op = (rx_op){ .name = rx_str(ctx, r->name), .code = i, .min_args = r->min, .max_args = r->max, .flags = r->flags,
-                       .deduce = families[r->fam].deduce, .legalize = families[r->fam].legalize, .doc = r->doc, .attr_spec = r->attrs };
+        *op = (rx_op){.name = rx_str(ctx, r->name),
+                      .code = i,
+                      .min_args = r->min,
+                      .max_args = r->max,
+                      .flags = r->flags,
+                      .deduce = families[r->fam].deduce,
+                      .legalize = families[r->fam].legalize,
+                      .doc = r->doc,
+                      .attr_spec = r->attrs};
         rx_op_parse_attrs(ctx, r->attrs, &op->attrs, &op->nattrs);
         rx_op_add(ctx, op);
     }

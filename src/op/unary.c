@@ -91,7 +91,8 @@ static rx_ex real_value(rx_legal *l, rx_ex x)
     case RX_OP_SIGMOID: return rx_div(ctx, rx_f(l, x->dtype, 1), one_plus_exp(l, x));
     case RX_OP_SILU: return rx_div(ctx, x, one_plus_exp(l, x));
     case RX_OP_GELU:
-        return half_x_one_plus(l, x, rx_call1(ctx, RX_IN_ERF, rx_mul(ctx, x, rx_f(l, x->dtype, 0.70710678118654752440))));
+        return half_x_one_plus(l, x,
+                               rx_call1(ctx, RX_IN_ERF, rx_mul(ctx, x, rx_f(l, x->dtype, 0.70710678118654752440))));
     case RX_OP_GELU_TANH: return gelu_tanh_value(l, x);
     default: return rx_call1(ctx, RX_IN_ERF, x);
     }
@@ -113,10 +114,12 @@ rx_stmt *rx_legal_unary_bool(rx_legal *l)
         x = x->dtype == RELAX_BOOL ? rx_not(ctx, x) : rx_eq(ctx, rx_up(l, x), rx_zero(l, rx_compute_dtype(x->dtype)));
         return rx_map_out(l, v, x);
     }
-    return rx_map_out(l, v, rx_dtype_is_float(x->dtype) ? rx_call1(ctx, RX_IN_ISNAN, rx_up(l, x)) : rx_bool(ctx, false));
+    return rx_map_out(l, v,
+                      rx_dtype_is_float(x->dtype) ? rx_call1(ctx, RX_IN_ISNAN, rx_up(l, x)) : rx_bool(ctx, false));
 }
 
-/* A bound as a constant of t; false: no value of t lies beyond it (infinite, NaN or outside the range of an integer type). */
+/* A bound as a constant of t; false: no value of t lies beyond it (infinite, NaN or outside the range of an integer
+ * type). */
 static bool bound(rx_legal *l, relax_dtype t, double v, bool lower, rx_ex *e)
 {
     if (isnan(v) || (isinf(v) && lower == (v < 0)))

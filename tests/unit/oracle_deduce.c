@@ -1,18 +1,20 @@
 /* oracle_deduce.c: deduction of operators against deduce.jsonl.
  *
- * A case passes when the annotation is proved equal to the wanted one under the case's assumptions and extents >= 1, or is more
- * precise; a refusal passes when a refusal is wanted (either passes where the file says "soft" or "lenient"). Cases of
- * operators that the library does not have yet count as neither passed nor failed. */
+ * A case passes when the annotation is proved equal to the wanted one under the case's assumptions and extents >= 1, or
+ * is more precise; a refusal passes when a refusal is wanted (either passes where the file says "soft" or "lenient").
+ * Cases of operators that the library does not have yet count as neither passed nor failed. */
 #define TL_JSON
 #include "testlib.h"
 #include "op/op.h"
 #include "oracle.h"
 
 /* judged otherwise: id and why */
-static const struct { const char *id, *why; } listed[] = {
-    { "argsort-003", "indices as f16: beyond 2048 elements they are wrong; i32 and i64 are accepted" },
-    { "concat-101", "tensors may be given without a tuple around them, so one tensor is a concat of one" },
-    { "reshape-067", "the file has Shape(pv) for a scalar that is no shape; as written it is the shape of one symbolic dim" },
+static const struct { const char *id, *why;
+} listed[] = {
+    {"argsort-003", "indices as f16: beyond 2048 elements they are wrong; i32 and i64 are accepted"},
+    {"concat-101", "tensors may be given without a tuple around them, so one tensor is a concat of one"},
+    {"reshape-067",
+     "the file has Shape(pv) for a scalar that is no shape; as written it is the shape of one symbolic dim"},
 };
 
 typedef struct run {
@@ -265,7 +267,8 @@ static rx_ty deduce(run *r, const cJSON *c, const rx_op *op)
     uint32_t n = 0, na = 0;
     const cJSON *v;
     r->in_args = true;
-    cJSON_ArrayForEach(v, cJSON_GetObjectItem(c, "args")) types[n++] = cJSON_IsString(v) ? type_text(r, v->valuestring) : NULL;
+    cJSON_ArrayForEach(v, cJSON_GetObjectItem(c, "args")) types[n++] =
+        cJSON_IsString(v) ? type_text(r, v->valuestring) : NULL;
     r->in_args = false;
     cJSON_ArrayForEach(v, cJSON_GetObjectItem(c, "attrs"))
         if (!cJSON_IsNull(v))

@@ -1,8 +1,8 @@
 /* test_deduce.c: deduction row by row: annotation and obligations of a call, or the error that refuses it.
  *
- * Row: parameters of the function, call, and either "annotation" and "obligations" (separated by "; ") or an error. The bulk of
- * deduction is judged by the program oracle; here stand the project's own rules: obligations, messages, operators that the
- * oracle does not have. */
+ * Row: parameters of the function, call, and either "annotation" and "obligations" (separated by "; ") or an error. The
+ * bulk of deduction is judged by the program oracle; here stand the project's own rules: obligations, messages,
+ * operators that the oracle does not have. */
 #include "testlib.h"
 
 #include "op/op.h"
@@ -19,8 +19,10 @@ static const row rows[] = {
     OK("x: Tensor((n,), f32), y: Tensor((n + 2,), f32)", "add(x, y)", "Tensor((n + 2,), f32)", "n == 1"),
     OK("x: Tensor((2*n,), f32), y: Tensor((n*2,), f32)", "add(x, y)", "Tensor((n*2,), f32)", ""),
     OK("x: Tensor((1, n), f32), y: Tensor((m, 1), f32)", "add(x, y)", "Tensor((m, n), f32)", ""),
-    NO("x: Tensor((2, 3), f32), y: Tensor((2, 4), f32)", "add(x, y)", RXE_SHAPE, "add: dims 3 and 4 cannot be broadcast"),
-    NO("x: Tensor((2,), f32), y: Tensor((2,), i32)", "add(x, y)", RXE_DTYPE, "add: operands have different data types, f32 and i32"),
+    NO("x: Tensor((2, 3), f32), y: Tensor((2, 4), f32)", "add(x, y)", RXE_SHAPE,
+       "add: dims 3 and 4 cannot be broadcast"),
+    NO("x: Tensor((2,), f32), y: Tensor((2,), i32)", "add(x, y)", RXE_DTYPE,
+       "add: operands have different data types, f32 and i32"),
     NO("x: Tensor((2,), bool), y: Tensor((2,), bool)", "add(x, y)", RXE_DTYPE, NULL),
     OK("x: Tensor((2,), bool), y: Tensor((2,), bool)", "maximum(x, y)", "Tensor((2,), bool)", ""),
     OK("x: Tensor((2,), bool), y: Tensor((2,), bool)", "bitwise_xor(x, y)", "Tensor((2,), bool)", ""),
@@ -30,7 +32,8 @@ static const row rows[] = {
     /* inner dims */
     OK("a: Tensor((n, k), f32), b: Tensor((k, m), f32)", "matmul(a, b)", "Tensor((n, m), f32)", ""),
     OK("a: Tensor((n, k), f32), b: Tensor((l, m), f32)", "matmul(a, b)", "Tensor((n, m), f32)", "k == l"),
-    OK("a: Tensor((k, n), f32), b: Tensor((m, k), f32)", "matmul(a, b, transpose_a=true, transpose_b=true)", "Tensor((n, m), f32)", ""),
+    OK("a: Tensor((k, n), f32), b: Tensor((m, k), f32)", "matmul(a, b, transpose_a=true, transpose_b=true)",
+       "Tensor((n, m), f32)", ""),
     NO("a: Tensor((n, k), f32), b: Tensor((k + 1, m), f32)", "matmul(a, b)", RXE_SHAPE,
        "matmul: the inner dims: k and k + 1 cannot be equal"),
     /* shapes */
@@ -39,18 +42,21 @@ static const row rows[] = {
     OK("x: Tensor((n, m), f32)", "reshape(x, shape(m, n))", "Tensor((m, n), f32)", ""),
     OK("x: Tensor((n, m), f32)", "reshape(x, shape(n, 5))", "Tensor((n, 5), f32)", "n*5 == m*n"),
     OK("x: Tensor((n, 0), f32)", "reshape(x, shape(0, 0))", "Tensor((n, 0), f32)", ""),
-    NO("x: Tensor((2, 3), f32)", "reshape(x, shape(4, 2))", RXE_SHAPE, "reshape: the number of elements: 6 and 8 cannot be equal"),
+    NO("x: Tensor((2, 3), f32)", "reshape(x, shape(4, 2))", RXE_SHAPE,
+       "reshape: the number of elements: 6 and 8 cannot be equal"),
     NO("x: Tensor((2, 3), f32)", "reshape(x, shape(-1, -1))", RXE_SHAPE, "reshape: only one dim can be -1"),
     OK("x: Tensor((n, 3), f32)", "squeeze(x, axis=[0])", "Tensor((3,), f32)", "n == 1"),
     OK("x: Tensor((n, m), f32)", "broadcast_to(x, shape(5, n, 7))", "Tensor((5, n, 7), f32)", "m == 1 or m == 7"),
     NO("x: Tensor((n, 2), f32)", "permute_dims(x, axes=[0, 0])", RXE_AXIS, "permute_dims: axis 0 is given twice"),
     OK("x: Tensor((n, 2), f32), y: Tensor((m, 2), f32)", "concat(x, y, axis=0)", "Tensor((m + n, 2), f32)", ""),
     OK("x: Tensor((n, a), f32), y: Tensor((n, b), f32)", "stack(x, y, axis=-1)", "Tensor((n, a, 2), f32)", "a == b"),
-    OK("x: Tensor((n,), f32)", "split(x, sections=2)", "Tuple(Tensor(((n + 1)//2,), f32), Tensor((n - (n + 1)//2,), f32))", ""),
+    OK("x: Tensor((n,), f32)", "split(x, sections=2)",
+       "Tuple(Tensor(((n + 1)//2,), f32), Tensor((n - (n + 1)//2,), f32))", ""),
     NO("x: Tensor((n,), f32)", "split(x)", RXE_ATTR, "split: needs sections or indices, not both"),
     NO("x: Tensor((n,), f32)", "split(x, sections=0)", RXE_ATTR, NULL),
     OK("x: Tensor((n,), f32)", "strided_slice(x, axes=[0], begin=[n - 1], end=[n])", "Tensor((min(n, 1),), f32)", ""),
-    OK("x: Tensor((n,), f32)", "strided_slice(x, axes=[0], begin=[0], end=[4], assume_inbound=true)", "Tensor((4,), f32)", "4 <= n"),
+    OK("x: Tensor((n,), f32)", "strided_slice(x, axes=[0], begin=[0], end=[4], assume_inbound=true)",
+       "Tensor((4,), f32)", "4 <= n"),
     NO("x: Tensor((n,), f32)", "strided_slice(x, axes=[0], begin=[0], end=[4], strides=[0])", RXE_ATTR, NULL),
     OK("x: Tensor((n, m), f32)", "sum(x, axis=[-1], keepdims=true)", "Tensor((n, 1), f32)", ""),
     NO("x: Tensor((n, m), i32)", "mean(x)", RXE_DTYPE, "mean: elements must be floating-point, not i32"),
@@ -59,40 +65,48 @@ static const row rows[] = {
     NO("x: Tensor((n, m), f32)", "sum(x, x)", RXE_ARITY, NULL),
     /* indexing */
     OK("x: Tensor((n, m), f32), i: Tensor((k, 2), i32)", "take(x, i, axis=-1)", "Tensor((n, k, 2), f32)", ""),
-    NO("x: Tensor((n, m), f32), i: Tensor((k,), i32)", "take(x, i)", RXE_RANK, "take: without an axis the tensor must be of rank 1"),
+    NO("x: Tensor((n, m), f32), i: Tensor((k,), i32)", "take(x, i)", RXE_RANK,
+       "take: without an axis the tensor must be of rank 1"),
     NO("x: Tensor((n,), f32), i: Tensor((k,), i32)", "take(x, i, mode=\"fast\")", RXE_ATTR, NULL),
     OK("x: Tensor((n, m), f32), i: Tensor((k, m), i64)", "gather_elements(x, i)", "Tensor((k, m), f32)", ""),
     OK("x: Tensor((n, m), f32), i: Tensor((k, l), i64)", "gather_elements(x, i)", "Tensor((k, l), f32)", "l <= m"),
-    OK("x: Tensor((n, m), f32), v: Tensor((3,), f32), i: Tensor((3,), i64), j: Tensor((1,), i64)", "index_put(x, v, i, j)",
-       "Tensor((n, m), f32)", ""),
+    OK("x: Tensor((n, m), f32), v: Tensor((3,), f32), i: Tensor((3,), i64), j: Tensor((1,), i64)",
+       "index_put(x, v, i, j)", "Tensor((n, m), f32)", ""),
     OK("x: Tensor((n, m), f32)", "topk(x, k=3)", "Tuple(Tensor((n, 3), f32), Tensor((n, 3), i64))", "3 <= m"),
     OK("x: Tensor((n, m), f32)", "argsort(x, dtype=i32)", "Tensor((n, m), i32)", ""),
-    OK("x: Tensor((n, m), f32)", "unique(x, return_counts=true)", "Tuple(Tensor(ndim=1, f32), Tensor(ndim=1, i64))", ""),
+    OK("x: Tensor((n, m), f32)", "unique(x, return_counts=true)", "Tuple(Tensor(ndim=1, f32), Tensor(ndim=1, i64))",
+       ""),
     /* language models */
     OK("x: Tensor((n, h, 64), f32), p: Prim(i64, past)", "rope(x, p, style=\"neox\")", "Tensor((n, h, 64), f32)", ""),
     NO("x: Tensor((n, h, w), f32), p: Prim(i64, past)", "rope(x, p)", RXE_SHAPE, NULL),
     NO("x: Tensor((n, h, 64), f32), p: Prim(i64, past)", "rope(x, p, style=\"gpt\")", RXE_ATTR, NULL),
     NO("x: Tensor((n, h, 64), f32), p: Tensor((n,), f32)", "rope(x, p)", RXE_DTYPE, NULL),
-    OK("x: Tensor((n, h, 64), f32), p: Tensor((k,), i32), f: Tensor((32,), f32)", "rope(x, p, f)", "Tensor((n, h, 64), f32)", "k == n"),
+    OK("x: Tensor((n, h, 64), f32), p: Tensor((k,), i32), f: Tensor((32,), f32)", "rope(x, p, f)",
+       "Tensor((n, h, 64), f32)", "k == n"),
     OK("q: Tensor((n, 8, 64), f32), k: Tensor((c, 2, 64), f16), v: Tensor((c, 2, 64), f16), p: Prim(i64, past)",
        "attention_cache(q, k, v, p)", "Tensor((n, 8, 64), f32)", "n + past <= c"),
     NO("q: Tensor((n, 8, 64), f32), k: Tensor((c, 3, 64), f16), v: Tensor((c, 3, 64), f16), p: Prim(i64, past)",
        "attention_cache(q, k, v, p)", RXE_SHAPE, NULL),
     NO("q: Tensor((n, 8, 64), f32), k: Tensor((c, 2, 32), f16), v: Tensor((c, 2, 32), f16), p: Prim(i64, past)",
-       "attention_cache(q, k, v, p)", RXE_SHAPE, "attention_cache: head widths of queries and keys: 64 and 32 cannot be equal"),
-    OK("c: Tensor((c, 2, 64), f16), x: Tensor((n, 2, 64), f32), p: Prim(i64, past)", "kv_append(c, x, p)", "Tensor((c, 2, 64), f16)",
-       "n + past <= c"),
+       "attention_cache(q, k, v, p)", RXE_SHAPE,
+       "attention_cache: head widths of queries and keys: 64 and 32 cannot be equal"),
+    OK("c: Tensor((c, 2, 64), f16), x: Tensor((n, 2, 64), f32), p: Prim(i64, past)", "kv_append(c, x, p)",
+       "Tensor((c, 2, 64), f16)", "n + past <= c"),
     OK("q: Tensor((b, n, 4, 8), f32), k: Tensor((b, m, 2, 8), f32), v: Tensor((b, m, 2, 4), f32)", "attention(q, k, v)",
        "Tensor((b, n, 4, 4), f32)", ""),
     OK("x: Tensor((n, m), f16), w: Tensor((m,), f32)", "rms_norm(x, w)", "Tensor((n, m), f16)", ""),
     /* weights in blocks */
     OK("w: Tensor((n, 288), u8)", "dequantize_gguf(w, type=\"q4_k\")", "Tensor((n, 512), f32)", ""),
-    OK("w: Tensor((n, r), u8)", "dequantize_gguf(w, type=\"Q8_0\", dtype=f16)", "Tensor((n, r//34*32), f16)", "r%34 == 0"),
+    OK("w: Tensor((n, r), u8)", "dequantize_gguf(w, type=\"Q8_0\", dtype=f16)", "Tensor((n, r//34*32), f16)",
+       "r%34 == 0"),
     NO("w: Tensor((n, 100), u8)", "dequantize_gguf(w, type=\"q4_k\")", RXE_SHAPE, NULL),
-    NO("w: Tensor((n, 100), u8)", "dequantize_gguf(w, type=\"q9\")", RXE_ATTR, "dequantize_gguf: the block format q9 is not known"),
+    NO("w: Tensor((n, 100), u8)", "dequantize_gguf(w, type=\"q9\")", RXE_ATTR,
+       "dequantize_gguf: the block format q9 is not known"),
     NO("w: Tensor((n, 100), i8)", "dequantize_gguf(w, type=\"q8_0\")", RXE_DTYPE, NULL),
-    OK("x: Tensor((m, 512), f32), w: Tensor((n, 288), u8)", "matmul_gguf(x, w, type=\"q4_k\")", "Tensor((m, n), f32)", ""),
-    OK("x: Tensor((m, k), f32), w: Tensor((n, 288), u8)", "matmul_gguf(x, w, type=\"q4_k\")", "Tensor((m, n), f32)", "k == 512"),
+    OK("x: Tensor((m, 512), f32), w: Tensor((n, 288), u8)", "matmul_gguf(x, w, type=\"q4_k\")", "Tensor((m, n), f32)",
+       ""),
+    OK("x: Tensor((m, k), f32), w: Tensor((n, 288), u8)", "matmul_gguf(x, w, type=\"q4_k\")", "Tensor((m, n), f32)",
+       "k == 512"),
     NO("x: Tensor((m, 256), f32), w: Tensor((n, 288), u8)", "matmul_gguf(x, w, type=\"q4_k\")", RXE_SHAPE,
        "matmul_gguf: the inner dims: 256 and 512 cannot be equal"),
     OK("w: Tensor((n, 288), u8), i: Tensor((k,), i32)", "take_gguf(w, i, type=\"q4_k\")", "Tensor((k, 512), f32)", ""),
@@ -131,7 +145,8 @@ static int expect(const row *r, relax_module *m)
     const char *checks = checks_text(m, v);
     if (!r->err && !strcmp(b.at, r->want) && !strcmp(checks, r->checks))
         return 0;
-    print_error("%s: %s with '%s', wanted %s with '%s'\n", r->call, b.at, checks, r->err ? "an error" : r->want, r->err ? "" : r->checks);
+    print_error("%s: %s with '%s', wanted %s with '%s'\n", r->call, b.at, checks, r->err ? "an error" : r->want,
+                r->err ? "" : r->checks);
     return 1;
 }
 

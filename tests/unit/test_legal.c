@@ -1,7 +1,7 @@
 /* test_legal.c: tensor programs of operators: verified, in bounds by proof, and right on concrete values.
  *
- * Each row of legal_rows.def is one call with symbolic shapes. Its program must break no rule, every access of it must be proved in
- * bounds, and the interpreter of programs must give the stated results for the stated extents. */
+ * Each row of legal_rows.def is one call with symbolic shapes. Its program must break no rule, every access of it must
+ * be proved in bounds, and the interpreter of programs must give the stated results for the stated extents. */
 #include "testlib.h"
 
 #include <math.h>
@@ -203,17 +203,20 @@ static void test_rows(void **state)
 }
 
 /* calls that must stop with an error: bad index values, division by zero */
-static const struct { row r; int err; } failing[] = {
-    { { "x: Tensor((n,), f32), i: Tensor((k,), i64)", "take(x, i)", "n=3 k=1", "1 2 3; 3", "" }, RXE_INDEX },
-    { { "x: Tensor((n,), f32), i: Tensor((k,), i64)", "take(x, i)", "n=3 k=1", "1 2 3; -4", "" }, RXE_INDEX },
-    { { "x: Tensor((n,), f32), i: Tensor((k,), u8)", "take(x, i)", "n=3 k=1", "1 2 3; 255", "" }, RXE_INDEX },
-    { { "x: Tensor((n,), f32), i: Tensor((k,), i64)", "take(x, i)", "n=0 k=1", "; 0", "" }, RXE_INDEX },
-    { { "x: Tensor((n,), f32), i: Tensor((k,), i64)", "gather_elements(x, i)", "n=3 k=1", "1 2 3; 7", "" }, RXE_INDEX },
-    { { "x: Tensor((n,), f32), i: Tensor((k,), i64), u: Tensor((k,), f32)", "scatter_elements(x, i, u)", "n=3 k=1",
-        "1 2 3; 3; 9", "" }, RXE_INDEX },
-    { { "x: Tensor((n,), i32), y: Tensor((n,), i32)", "divide(x, y)", "n=2", "1 2; 1 0", "" }, RXE_DIV_ZERO },
-    { { "x: Tensor((n,), i32), y: Tensor((n,), i32)", "floor_mod(x, y)", "n=2", "1 2; 0 1", "" }, RXE_DIV_ZERO },
-    { { "w: Tensor((n, 34), u8), i: Tensor((k,), i32)", "take_gguf(w, i, type=\"q8_0\")", "n=0 k=1", "; 0", "" }, RXE_INDEX },
+static const struct { row r; int err;
+} failing[] = {
+    {{"x: Tensor((n,), f32), i: Tensor((k,), i64)", "take(x, i)", "n=3 k=1", "1 2 3; 3", ""}, RXE_INDEX},
+    {{"x: Tensor((n,), f32), i: Tensor((k,), i64)", "take(x, i)", "n=3 k=1", "1 2 3; -4", ""}, RXE_INDEX},
+    {{"x: Tensor((n,), f32), i: Tensor((k,), u8)", "take(x, i)", "n=3 k=1", "1 2 3; 255", ""}, RXE_INDEX},
+    {{"x: Tensor((n,), f32), i: Tensor((k,), i64)", "take(x, i)", "n=0 k=1", "; 0", ""}, RXE_INDEX},
+    {{"x: Tensor((n,), f32), i: Tensor((k,), i64)", "gather_elements(x, i)", "n=3 k=1", "1 2 3; 7", ""}, RXE_INDEX},
+    {{"x: Tensor((n,), f32), i: Tensor((k,), i64), u: Tensor((k,), f32)", "scatter_elements(x, i, u)", "n=3 k=1",
+      "1 2 3; 3; 9", ""},
+     RXE_INDEX},
+    {{"x: Tensor((n,), i32), y: Tensor((n,), i32)", "divide(x, y)", "n=2", "1 2; 1 0", ""}, RXE_DIV_ZERO},
+    {{"x: Tensor((n,), i32), y: Tensor((n,), i32)", "floor_mod(x, y)", "n=2", "1 2; 0 1", ""}, RXE_DIV_ZERO},
+    {{"w: Tensor((n, 34), u8), i: Tensor((k,), i32)", "take_gguf(w, i, type=\"q8_0\")", "n=0 k=1", "; 0", ""},
+     RXE_INDEX},
 };
 
 static void try_failing(const row *r, int err)
@@ -252,7 +255,8 @@ static void test_sharing(void **state)
     (void)state;
     static const char text[] =
         "fn f(x: Tensor((n, m), f32), y: Tensor((m, n), f32), z: Tensor((n, n), f32), w: Tensor((n, m), f16)) {\n"
-        "  a = softmax(x)\n  b = softmax(y)\n  c = softmax(z)\n  d = softmax(w)\n  e = softmax(x, axis=0)\n  g = softmax(x, axis=-1)\n"
+        "  a = softmax(x)\n  b = softmax(y)\n  c = softmax(z)\n  d = softmax(w)\n  e = softmax(x, axis=0)\n  g = "
+        "softmax(x, axis=-1)\n"
         "  return g\n}\n";
     tl_heap th;
     relax_context *ctx = tl_context(&th);

@@ -1,5 +1,5 @@
-/* test_legal_gguf.c: block formats in tensor programs against the recorded blocks, bit for bit; matmul and row look-up against
- * the plain decoder of import/. */
+/* test_legal_gguf.c: block formats in tensor programs against the recorded blocks, bit for bit; matmul and row look-up
+ * against the plain decoder of import/. */
 #define TL_JSON
 #include "testlib.h"
 
@@ -75,7 +75,8 @@ static void check_block(relax_context *ctx, const cJSON *c, const char *type)
         memcpy(&f, &bits, 4);
         memcpy(&have, &got[i], 4);
         if (have != bits && !(f == 0 && got[i] == 0))
-            fail_msg("%s %s value %zu: %08x, wanted %08x", type, cJSON_GetObjectItem(c, "case")->valuestring, i, have, bits);
+            fail_msg("%s %s value %zu: %08x, wanted %08x", type, cJSON_GetObjectItem(c, "case")->valuestring, i, have,
+                     bits);
     }
     free(got);
 }
@@ -114,8 +115,8 @@ static uint32_t rnd(void)
     return random_state >> 8;
 }
 
-static const char *const types[] = { "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "iq4_nl", "mxfp4", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k",
-                                     "iq4_xs", "f16", "bf16", "f32" };
+static const char *const types[] = {"q4_0", "q4_1", "q5_0", "q5_1", "q8_0",   "iq4_nl", "mxfp4", "q2_k",
+                                    "q3_k", "q4_k", "q5_k", "q6_k", "iq4_xs", "f16",    "bf16",  "f32"};
 
 /* rows of random blocks whose scales are small numbers, and their values by the plain decoder */
 static void random_rows(const char *type, int64_t rows, int64_t cols, uint8_t *bytes, float *values)
@@ -161,7 +162,8 @@ static void check_matmul(relax_context *ctx, const char *type, int64_t m, int64_
                 size += fabs((double)x[i * k + c] * v[r * k + c]);
             }
             if (fabs(y[i * n + r] - want) > 1e-5 * size)
-                fail_msg("%s m=%d: y[%d, %d] is %g, wanted %g", type, (int)m, (int)i, (int)r, (double)y[i * n + r], want);
+                fail_msg("%s m=%d: y[%d, %d] is %g, wanted %g", type, (int)m, (int)i, (int)r, (double)y[i * n + r],
+                         want);
         }
     free(w);
     free(v);
