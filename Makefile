@@ -75,7 +75,7 @@ BINS := $(if $(TOOL_SRC),$(O)/bin/relax)
 
 # --- building; V=1 shows the commands ---
 Q   := $(if $(V),,@)
-say  = @$(if $(V),:,echo "  $(1) $(patsubst $(CURDIR)/%,%,$(2))")
+say  = @$(if $(V),:,echo "  $(1) $(patsubst $(CURDIR)/%,%,$(2))" >&2)
 .PHONY: all help libs tests deps models demo check check-unit check-asan check-tsan oracle bench lint fuzz docs install clean
 .DELETE_ON_ERROR:
 all: libs $(BINS)
