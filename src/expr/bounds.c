@@ -1,8 +1,8 @@
 /* bounds.c: intervals of index expressions.
  *
- * rx_range_of is interval arithmetic with the ranges of facts, one visit for each distinct node. INT64_MIN and INT64_MAX mean
- * unbounded; every finite bound is computed exactly (128 bits), or widened to unbounded where it does not fit. rx_bounds
- * narrows the result with the linear prover, which sees relations between terms. */
+ * rx_range_of is interval arithmetic with the ranges of facts, one visit for each distinct node. INT64_MIN and
+ * INT64_MAX mean unbounded; every finite bound is computed exactly (128 bits), or widened to unbounded where it
+ * does not fit. rx_bounds narrows the result with the linear prover, which sees relations between terms. */
 #include "expr/impl.h"
 
 typedef __int128 wide;
@@ -120,7 +120,8 @@ static rx_range bits(rx_eop op, rx_range x, rx_range y)
     if (op == RX_EX_BITAND) {
         if (x.lo >= 0 && y.lo >= 0) return (rx_range){0, RX_MIN(x.hi, y.hi)};
         if (x.lo >= 0 || y.lo >= 0) return (rx_range){0, x.lo >= 0 ? x.hi : y.hi};
-        if (x.hi < 0 && y.hi < 0 && !inf(x.lo) && !inf(y.lo)) return (rx_range){-mask(-RX_MIN(x.lo, y.lo) - 1) - 1, RX_MIN(x.hi, y.hi)};
+        if (x.hi < 0 && y.hi < 0 && !inf(x.lo) && !inf(y.lo))
+            return (rx_range){-mask(-RX_MIN(x.lo, y.lo) - 1) - 1, RX_MIN(x.hi, y.hi)};
         return all;
     }
     if (x.lo < 0 || y.lo < 0 || inf(x.hi) || inf(y.hi)) return all;

@@ -1,9 +1,10 @@
 /* cases.c: case splits on the expressions themselves, where rows over atoms see too little.
  *
- * In: conditions that are to contradict each other. An equation that gives a symbol is substituted into the others; then one node
- * is taken away by cases: truncdiv and truncmod by the signs of their operands, a minimum, maximum, select or absolute value
- * that stands inside a product or a quotient by which operand it is. After each substitution the constructors canonicalise
- * again, so that terms meet which were apart; the leaves go back to refute.c. */
+ * In: conditions that are to contradict each other. An equation that gives a symbol is substituted into the
+ * others; then one node is taken away by cases: truncdiv and truncmod by the signs of their operands, a minimum,
+ * maximum, select or absolute value that stands inside a product or a quotient by which operand it is. After each
+ * substitution the constructors canonicalise again, so that terms meet which were apart; the leaves go back to
+ * refute.c. */
 #include "expr/impl.h"
 
 #define RX_CASE_DEPTH 10
@@ -12,12 +13,14 @@ typedef struct finder { rx_ex found; bool inside; bool partial; } finder;
 
 static bool nonlinear(rx_ex e)
 {
-    return rx_is_index(e) && ((e->op == RX_EX_MUL && e->a[1]->op != RX_EX_INT) || (e->op >= RX_EX_FLOORDIV && e->op <= RX_EX_TRUNCMOD));
+    return rx_is_index(e) &&
+           ((e->op == RX_EX_MUL && e->a[1]->op != RX_EX_INT) || (e->op >= RX_EX_FLOORDIV && e->op <= RX_EX_TRUNCMOD));
 }
 
 static bool by_case(rx_ex e)
 {
-    return e->op == RX_EX_MIN || e->op == RX_EX_MAX || (e->op == RX_EX_SELECT && e->dtype == RELAX_I64) || e->op == RX_EX_CALL;
+    return e->op == RX_EX_MIN || e->op == RX_EX_MAX || (e->op == RX_EX_SELECT && e->dtype == RELAX_I64) ||
+           e->op == RX_EX_CALL;
 }
 
 static void find_inner(void *arg, rx_ex e)
@@ -85,12 +88,14 @@ static bool split_trunc(rx_query *q, const rx_exvec *conj, rx_ex e, int depth)
 {
     relax_context *ctx = rx_query_ctx(q);
     rx_ex x = e->a[0], d = e->a[1], zero = rx_int(ctx, 0), minus = rx_int(ctx, -1);
-    rx_ex div = rx_binary(ctx, RX_EX_TRUNCDIV, x, d), mod = rx_binary(ctx, RX_EX_TRUNCMOD, x, d), nx = rx_mul(ctx, minus, x);
+    rx_ex div = rx_binary(ctx, RX_EX_TRUNCDIV, x, d), mod = rx_binary(ctx, RX_EX_TRUNCMOD, x, d),
+          nx = rx_mul(ctx, minus, x);
     for (int k = 0; k < 4; k++) {
         bool xp = k & 1, dp = k & 2;
         rx_map m;
         rx_map_init(&m, rx_query_arena(q));
-        rx_ex guard = rx_and(ctx, xp ? rx_le(ctx, zero, x) : rx_lt(ctx, x, zero), dp ? rx_lt(ctx, zero, d) : rx_lt(ctx, d, zero));
+        rx_ex guard =
+            rx_and(ctx, xp ? rx_le(ctx, zero, x) : rx_lt(ctx, x, zero), dp ? rx_lt(ctx, zero, d) : rx_lt(ctx, d, zero));
         rx_ex floor = xp == dp ? rx_div(ctx, x, d) : rx_mul(ctx, minus, rx_div(ctx, nx, d));
         rx_ex pd = dp ? d : rx_mul(ctx, minus, d);
         put(&m, div, floor);
@@ -112,7 +117,9 @@ static bool split_two(rx_query *q, const rx_exvec *conj, rx_ex e, int depth)
         rx_map m;
         rx_map_init(&m, rx_query_arena(q));
         put(&m, e, k ? b : a);
-        if (extremum) put(&m, rx_node2(ctx, e->op == RX_EX_MIN ? RX_EX_MAX : RX_EX_MIN, 0, RELAX_I64, e->a[0], e->a[1]), k ? a : b);
+        if (extremum)
+            put(&m, rx_node2(ctx, e->op == RX_EX_MIN ? RX_EX_MAX : RX_EX_MIN, 0, RELAX_I64, e->a[0], e->a[1]),
+                k ? a : b);
         if (!refuted_case(q, conj, &m, k ? rx_not(ctx, first) : first, depth)) return false;
     }
     return true;

@@ -4,10 +4,10 @@
  *   (c*q + r) // c == q + r // c               (c*q + r) % c == r % c            likewise with b for c
  *   (g*s + r) // (g*c) == (s + r // g) // c    (g*s + r) % (g*c) == g * ((s + r // g) % c) + r % g
  *   (x // d + k) // c == (x + k*d) // (c*d)    (k * (x % d) + r) % c == (k*x + r) % c   if c divides k*d
- *   (g*a) // (g*b) == a // b                   (g*a) % (g*b) == g * (a % b)      for an expression g too
- * A division by zero has no value, so every identity may assume that the divisor is not zero.
- * Out: coefficients inside // keep their sign and are smaller than the divisor, those inside % lie in (-c/2, c/2], constants
- * inside both in [0, c). */
+ *   (g*a) // (g*b) == a // b                   (g*a) % (g*b) == g * (a % b)      for an expression g too A
+ *   division by zero has no value, so every identity may assume that the divisor is not zero. Out: coefficients
+ *   inside // keep their sign and are smaller than the divisor, those inside % lie in (-c/2, c/2], constants
+ *   inside both in [0, c). */
 #include "expr/impl.h"
 
 static bool const_mod(rx_ex e, int64_t *d)
@@ -20,7 +20,8 @@ static bool small(const rx_terms *r, int64_t c)
 {
     int64_t hi = r->k, d, w;
     for (uint32_t i = 0; i < r->n; i++)
-        if (!const_mod(r->t[i].key, &d) || r->t[i].coef < 0 || !rx_mul_ok(r->t[i].coef, d - 1, &w) || !rx_add_ok(hi, w, &hi))
+        if (!const_mod(r->t[i].key, &d) || r->t[i].coef < 0 || !rx_mul_ok(r->t[i].coef, d - 1, &w) ||
+            !rx_add_ok(hi, w, &hi))
             return false;
     return r->k >= 0 && hi < c;
 }
@@ -173,7 +174,8 @@ static rational reduce(relax_context *ctx, rx_ex a, rx_ex b, bool floor)
         rx_terms rest = {RX_NEWN(tmp, rx_term, pa.n + 1), 0, pa.k};
         for (uint32_t i = 0; i < pa.n; i++) {
             rx_term q;
-            if (term_over(ctx, pa.t[i], pb.t[0], &q)) r.whole = rx_index_add(ctx, r.whole, rx_scale(ctx, q.key, q.coef));
+            if (term_over(ctx, pa.t[i], pb.t[0], &q))
+                r.whole = rx_index_add(ctx, r.whole, rx_scale(ctx, q.key, q.coef));
             else rest.t[rest.n++] = pa.t[i];
         }
         pa = rest;
@@ -215,7 +217,8 @@ rx_ex rx_index_floordiv(relax_context *ctx, rx_ex a, rx_ex b)
     if (rx_is_int(b, &c)) return rx_node2(ctx, RX_EX_FLOORDIV, 0, RELAX_I64, a, b);
     if (a == b) return rx_int(ctx, 1);
     if (rx_is_value(a, 0)) return a;
-    if (a->size > RX_DIVMOD_TERMS || b->size > RX_DIVMOD_TERMS) return rx_node2(ctx, RX_EX_FLOORDIV, 0, RELAX_I64, a, b);
+    if (a->size > RX_DIVMOD_TERMS || b->size > RX_DIVMOD_TERMS)
+        return rx_node2(ctx, RX_EX_FLOORDIV, 0, RELAX_I64, a, b);
     rational r = reduce(ctx, a, b, true);
     if (rx_is_value(r.num, 0)) return r.whole;
     rx_ex q = rx_is_int(r.den, &c) ? rx_index_floordiv(ctx, r.num, r.den)
@@ -249,7 +252,8 @@ rx_ex rx_index_floormod(relax_context *ctx, rx_ex a, rx_ex b)
     }
     if (rx_is_int(b, &c)) return rx_node2(ctx, RX_EX_FLOORMOD, 0, RELAX_I64, a, b);
     if (a == b || rx_is_value(a, 0)) return rx_int(ctx, 0);
-    if (a->size > RX_DIVMOD_TERMS || b->size > RX_DIVMOD_TERMS) return rx_node2(ctx, RX_EX_FLOORMOD, 0, RELAX_I64, a, b);
+    if (a->size > RX_DIVMOD_TERMS || b->size > RX_DIVMOD_TERMS)
+        return rx_node2(ctx, RX_EX_FLOORMOD, 0, RELAX_I64, a, b);
     a = drop_mods(ctx, a, b);
     rational r = reduce(ctx, a, b, true);
     if (rx_is_value(r.num, 0)) return r.num;
@@ -259,7 +263,8 @@ rx_ex rx_index_floormod(relax_context *ctx, rx_ex a, rx_ex b)
     return r.common ? rx_index_mul(ctx, m, r.common) : m;
 }
 
-/* Rounding to zero keeps only what does not depend on signs: exact quotients, common factors, the sign of a constant divisor. */
+/* Rounding to zero keeps only what does not depend on signs: exact quotients, common factors, the sign of a
+ * constant divisor. */
 rx_ex rx_index_trunc(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b)
 {
     int64_t c = 0;
@@ -271,7 +276,8 @@ rx_ex rx_index_trunc(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b)
     }
     if (known && c == 1) return div ? a : rx_int(ctx, 0);
     if (a == b) return rx_int(ctx, div);
-    if (rx_is_value(b, 0) || a->size > RX_DIVMOD_TERMS || b->size > RX_DIVMOD_TERMS) return rx_node2(ctx, op, 0, RELAX_I64, a, b);
+    if (rx_is_value(b, 0) || a->size > RX_DIVMOD_TERMS || b->size > RX_DIVMOD_TERMS)
+        return rx_node2(ctx, op, 0, RELAX_I64, a, b);
     rational r = reduce(ctx, a, b, false);
     if (rx_is_value(r.num, 0)) return div ? r.whole : r.num;
     bool same = r.num == a && r.den == b;

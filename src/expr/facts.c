@@ -1,7 +1,8 @@
 /* facts.c: sets of conditions that hold.
  *
- * A set keeps its conjuncts and, for the interval arithmetic of bounds.c, a range for each node that a linear conjunct bounds
- * (the others' ranges being known then). Sets nest: a child sees its parents, a parent never its children. */
+ * A set keeps its conjuncts and, for the interval arithmetic of bounds.c, a range for each node that a linear
+ * conjunct bounds (the others' ranges being known then). Sets nest: a child sees its parents, a parent never its
+ * children. */
 #include "expr/impl.h"
 
 rx_facts *rx_facts_new(relax_context *ctx, rx_arena *a, const rx_facts *parent)

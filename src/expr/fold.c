@@ -1,9 +1,9 @@
 /* fold.c: operators on constants, with the semantics of the data type.
  *
- * i64 and bool constants are index expressions: mathematical integers, not folded where the result does not fit. Other integers
- * wrap at their width. f32 and narrower floats are computed in double and rounded once (exact for + - * / because double has
- * more than twice their bits; f16 and bf16 pass through f32, as their run-time arithmetic does). What libm would compute is left
- * alone, so that folding cannot differ from the run-time kernel. */
+ * i64 and bool constants are index expressions: mathematical integers, not folded where the result does not fit.
+ * Other integers wrap at their width. f32 and narrower floats are computed in double and rounded once (exact for +
+ * - * / because double has more than twice their bits; f16 and bf16 pass through f32, as their run-time arithmetic
+ * does). What libm would compute is left alone, so that folding cannot differ from the run-time kernel. */
 #include "expr/impl.h"
 
 int64_t rx_wrap(relax_dtype t, int64_t v)
@@ -138,7 +138,8 @@ rx_ex rx_fold_unary(relax_context *ctx, rx_eop op, rx_ex a)
     if (a->op == RX_EX_FLOAT && op == RX_EX_NEG) return rx_const_float(ctx, a->dtype, -a->u.f);
     if (a->op != RX_EX_INT) return NULL;
     if (op == RX_EX_NOT) return rx_bool(ctx, !a->u.i);
-    if (op == RX_EX_BITNOT) return a->dtype == RELAX_BOOL ? rx_bool(ctx, !a->u.i) : rx_const_int(ctx, a->dtype, ~a->u.i);
+    if (op == RX_EX_BITNOT)
+        return a->dtype == RELAX_BOOL ? rx_bool(ctx, !a->u.i) : rx_const_int(ctx, a->dtype, ~a->u.i);
     if (op != RX_EX_NEG || (rx_is_index(a) && a->u.i == INT64_MIN)) return NULL;
     return rx_const_int(ctx, a->dtype, (int64_t)(0 - (uint64_t)a->u.i));
 }
@@ -150,7 +151,8 @@ rx_ex rx_fold_cast(relax_context *ctx, relax_dtype to, rx_ex a)
     else if (a->op == RX_EX_FLOAT) rx_store_f64(a->dtype, &from, a->u.f);
     else return NULL;
     rx_convert(to, &d, a->dtype, &from);
-    return rx_dtype_is_float(to) ? rx_const_float(ctx, to, rx_load_f64(to, &d)) : rx_const_int(ctx, to, rx_load_i64(to, &d));
+    return rx_dtype_is_float(to) ? rx_const_float(ctx, to, rx_load_f64(to, &d))
+                                 : rx_const_int(ctx, to, rx_load_i64(to, &d));
 }
 
 rx_ex rx_fold_call(relax_context *ctx, rx_intrin f, rx_ex *a)

@@ -1,14 +1,15 @@
 /* impl.h: what the files of expr/ share and nobody else sees.
  *
  * Shapes of canonical index expressions (all other files rely on them):
- *  - product: factors sorted by rx_expr_cmp, as a balanced binary tree of MUL nodes (split in the middle: the shape follows
- *    from the number of factors); no factor is an INT.
+ *  - product: factors sorted by rx_expr_cmp, as a balanced binary tree of MUL nodes (split in the middle: the
+ *    shape follows from the number of factors); no factor is an INT.
  *  - term: a product, or MUL(product, INT c) with c other than 0 and 1.
- *  - sum: terms sorted by their products, as a binary tree of ADD nodes whose shape follows from the hashes of the products
- *    (a leaf-oriented treap: the boundary with the largest rx_sum_prio is the root), so a term is added in O(log n) and equal
- *    sums are equal trees; a constant stands apart at the top: ADD(sum, INT c).
+ *  - sum: terms sorted by their products, as a binary tree of ADD nodes whose shape follows from the hashes of the
+ *    products (a leaf-oriented treap: the boundary with the largest rx_sum_prio is the root), so a term is added
+ *    in O(log n) and equal sums are equal trees; a constant stands apart at the top: ADD(sum, INT c).
  *  - min, max, and, or: operands sorted, balanced tree as for products, the constant last.
- *  - RX_EX_RAW marks an ADD or MUL left undone, because it would overflow int64 or get too long: it counts as an atom. */
+ *  - RX_EX_RAW marks an ADD or MUL left undone, because it would overflow int64 or get too long: it counts as an
+ *    atom. */
 #ifndef RX_EXPR_IMPL_H
 #define RX_EXPR_IMPL_H
 #include "expr/expr.h"
@@ -61,7 +62,8 @@ rx_ex rx_scale(relax_context *ctx, rx_ex key, int64_t coef);    /* a term */
 rx_ex rx_index_add(relax_context *ctx, rx_ex a, rx_ex b);
 rx_ex rx_index_mul(relax_context *ctx, rx_ex a, rx_ex b);
 uint32_t rx_factors(rx_ex key, rx_ex *out, uint32_t cap);       /* factors in order; cap + 1 when there are more */
-bool rx_divide_key(relax_context *ctx, rx_ex key, rx_ex by, rx_ex *rest);      /* product / product, rest may be INT 1 */
+/* product / product, rest may be INT 1 */
+bool rx_divide_key(relax_context *ctx, rx_ex key, rx_ex by, rx_ex *rest);
 int64_t rx_gcd(int64_t a, int64_t b);  /* of absolute values; 0 and 0 give 0; INT64_MIN counts as 1 */
 
 /* divmod.c, order.c */
@@ -72,13 +74,14 @@ rx_ex rx_index_compare(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b);
 rx_ex rx_index_extremum(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b);      /* MIN MAX */
 rx_ex rx_index_logic(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b);         /* AND OR */
 rx_ex rx_index_not(relax_context *ctx, rx_ex a);
-uint32_t rx_operands(rx_ex e, rx_eop op, rx_ex *out, uint32_t cap);            /* leaves of a tree of op; cap + 1 when more */
+/* leaves of a tree of op; cap + 1 when more */
+uint32_t rx_operands(rx_ex e, rx_eop op, rx_ex *out, uint32_t cap);
 
 /* walk.c */
 rx_ex rx_rebuild(relax_context *ctx, rx_ex e, rx_ex *a);        /* e with operands a, canonicalised again */
 
-/* linear.c: systems of linear constraints over integer variables 0, 1, … Every function may give up (budget, overflow) and is
- * then silent; "true" is always a proof. */
+/* linear.c: systems of linear constraints over integer variables 0, 1, … Every function may give up (budget,
+ * overflow) and is then silent; "true" is always a proof. */
 typedef struct rx_mono { uint32_t v; int64_t c; } rx_mono;
 typedef struct rx_row {                /* sum of c * v, plus k; eq: == 0, else >= 0. Variables ascend. */
     uint32_t n;
@@ -95,15 +98,19 @@ rx_row *rx_row_mix(rx_arena *a, const rx_row *x, int64_t p, const rx_row *y, int
 /* normalised copy; *contra: it has no solution; NULL: it says nothing */
 const rx_row *rx_row_tight(rx_arena *a, const rx_row *r, bool *contra);
 bool rx_rows_propagate(const rx_rows *rows, rx_box *b, int rounds);            /* true: contradiction */
-/* true: no integer solution. With keep: all other variables are eliminated and the bounds of keep are put into *lo, *hi. */
-bool rx_rows_infeasible(rx_arena *a, const rx_rows *rows, uint32_t *nvars, int64_t *budget, int64_t keep, int64_t *lo, int64_t *hi);
+/* true: no integer solution. With keep: all other variables are eliminated and the bounds of keep are put into
+ * *lo, *hi. */
+bool rx_rows_infeasible(rx_arena *a, const rx_rows *rows, uint32_t *nvars, int64_t *budget, int64_t keep, int64_t *lo,
+                        int64_t *hi);
 
 /* refute.c: from conditions to linear systems, with case splits */
 typedef struct rx_query rx_query;
-rx_query *rx_query_new(relax_context *ctx, rx_arena *a, const rx_facts *f, int64_t budget, bool cases);      /* cases: may use cases.c */
+/* cases: may use cases.c */
+rx_query *rx_query_new(relax_context *ctx, rx_arena *a, const rx_facts *f, int64_t budget, bool cases);
 bool rx_refute(rx_query *q, rx_ex cond);       /* true: cond cannot hold under the facts */
 void rx_query_bounds(rx_query *q, rx_ex e, int64_t *lo, int64_t *hi);          /* narrows *lo, *hi */
-bool rx_refute_all(rx_query *q, const rx_exvec *conj);                         /* true: the conditions contradict each other */
+/* true: the conditions contradict each other */
+bool rx_refute_all(rx_query *q, const rx_exvec *conj);
 const rx_facts *rx_query_facts(const rx_query *q);
 bool rx_query_partial(const rx_query *q);
 relax_context *rx_query_ctx(const rx_query *q);
@@ -126,7 +133,8 @@ struct rx_facts {
     bool partial;                      /* a conjunct has a select, which may hide a division by zero */
 };
 typedef struct rx_range { int64_t lo, hi; } rx_range;
-rx_range rx_facts_range(const rx_facts *f, rx_ex e);    /* of the node itself, without looking inside; symbols' own bounds included */
+/* of the node itself, without looking inside; symbols' own bounds included */
+rx_range rx_facts_range(const rx_facts *f, rx_ex e);
 
 bool rx_facts_partial(const rx_facts *f);
 
@@ -148,7 +156,8 @@ typedef enum rx_effort { RX_EFFORT_QUICK, RX_EFFORT_FULL } rx_effort;
 rx_truth rx_prove_with(relax_context *ctx, const rx_facts *f, rx_ex cond, rx_effort effort, rx_buf *why);
 
 /* rules.c */
-rx_ex rx_apply_rules(relax_context *ctx, const rx_facts *f, rx_ex e, int *proofs);     /* the first rule that fires, or e; *proofs: how many left */
+/* the first rule that fires, or e; *proofs: how many left */
+rx_ex rx_apply_rules(relax_context *ctx, const rx_facts *f, rx_ex e, int *proofs);
 uint32_t rx_rule_count(void);
 const char *const *rx_rule_text(uint32_t i);   /* lhs, rhs, cond */
 bool rx_rule_is_const(char c);                 /* kinds of the names in rules */

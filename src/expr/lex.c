@@ -1,8 +1,8 @@
 /* lex.c: the tokens of all text forms.
  *
- * In: bytes of unknown origin. Out: one token at a time, never a read outside the text, every fault an RXE_SYNTAX with line and
- * column (columns count bytes). Comments: '#' to the end of the line; '//' too where it is the first thing on a line, because a
- * line cannot begin with the floor division. Numbers are read without the locale. */
+ * In: bytes of unknown origin. Out: one token at a time, never a read outside the text, every fault an RXE_SYNTAX
+ * with line and column (columns count bytes). Comments: '#' to the end of the line; '//' too where it is the first
+ * thing on a line, because a line cannot begin with the floor division. Numbers are read without the locale. */
 #include "expr/expr.h"
 #include <stdio.h>
 
@@ -68,7 +68,8 @@ static void number(rx_lexer *l)
         }
         if (i == l->pos + 2) rx_lex_fail(l, RXE_SYNTAX, "a hexadecimal number without digits");
     } else {
-        for (; is_digit(at(l, i)); i++) over |= __builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(s[i] - '0'), &v);
+        for (; is_digit(at(l, i)); i++)
+            over |= __builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(s[i] - '0'), &v);
         if (at(l, i) == '.' && at(l, i + 1) != '.' && !is_alpha(at(l, i + 1))) {
             is_float = true;
             for (i++; is_digit(at(l, i)); i++) {}
@@ -118,8 +119,8 @@ static void string(rx_lexer *l)
     l->text = rx_strn(l->ctx, b.at ? b.at : "", b.n);
 }
 
-static const char puncts[][4] = {"...", "..", "//=", "<<=", ">>=", "->", "//", "<=", ">=", "==", "!=", "+=", "-=", "*=", "/=", "|=", "&=",
-    "^=", "%=", "&&", "||", "<<", ">>", "::", "=>"};
+static const char puncts[][4] = {"...", "..", "//=", "<<=", ">>=", "->", "//", "<=", ">=", "==", "!=", "+=", "-=",
+                                 "*=",  "/=", "|=",  "&=",  "^=",  "%=", "&&", "||", "<<", ">>", "::", "=>"};
 
 static void punct(rx_lexer *l)
 {
@@ -165,7 +166,8 @@ void rx_lex_next(rx_lexer *l)
 
 void rx_lex_init(rx_lexer *l, relax_context *ctx, const char *file, const char *s, size_t n)
 {
-    *l = (rx_lexer){.ctx = ctx, .file = file, .s = s, .n = n == RELAX_STRLEN ? strlen(s) : n, .line_no = 1, .fresh = true};
+    *l = (rx_lexer){
+        .ctx = ctx, .file = file, .s = s, .n = n == RELAX_STRLEN ? strlen(s) : n, .line_no = 1, .fresh = true};
     rx_lex_next(l);
 }
 

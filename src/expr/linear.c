@@ -1,9 +1,9 @@
 /* linear.c: integer feasibility of systems of linear constraints.
  *
- * In: rows sum(c*v) + k >= 0 or == 0. Method: bounds propagation (rx_rows_propagate); equalities are solved over the integers by
- * unimodular substitution (Euclid on the coefficients, as in Pugh's Omega test, CACM 1992); inequalities by Fourier-Motzkin
- * elimination with every row divided by the gcd of its coefficients and its constant rounded. A system found infeasible has no
- * integer point; the converse is not claimed (no dark shadow).
+ * In: rows sum(c*v) + k >= 0 or == 0. Method: bounds propagation (rx_rows_propagate); equalities are solved over
+ * the integers by unimodular substitution (Euclid on the coefficients, as in Pugh's Omega test, CACM 1992);
+ * inequalities by Fourier-Motzkin elimination with every row divided by the gcd of its coefficients and its
+ * constant rounded. A system found infeasible has no integer point; the converse is not claimed (no dark shadow).
  * Products are formed in 128 bits; a row that does not fit int64 is dropped, which only weakens the system. */
 #include "expr/impl.h"
 
@@ -88,7 +88,8 @@ static bool term_max(const rx_box *b, rx_mono m, wide *out)
 /* v*c >= -rest narrows v; true: empty */
 static bool narrow(rx_box *b, rx_mono m, wide rest, bool *changed)
 {
-    wide x = m.c > 0 ? -wfloor(rest, m.c) : wfloor(rest, -(wide)m.c);      /* v >= ceil(-rest/c), or v <= floor(rest/-c) */
+    /* v >= ceil(-rest/c), or v <= floor(rest/-c) */
+    wide x = m.c > 0 ? -wfloor(rest, m.c) : wfloor(rest, -(wide)m.c);
     if (m.c > 0 && x > b->lo[m.v] && x <= INT64_MAX) {
         b->lo[m.v] = (int64_t)x;
         *changed = true;
@@ -163,7 +164,8 @@ static bool substitute(rx_arena *a, rx_rows *rows, const rx_row *e, uint32_t v, 
     return false;
 }
 
-/* e without a unit coefficient: v := t - sum(floor(c_i/c_v) * v_i) - floor(k/c_v), t new; returns the row v - t + … == 0 */
+/* e without a unit coefficient: v := t - sum(floor(c_i/c_v) * v_i) - floor(k/c_v), t new; returns the row v - t +
+ * … == 0 */
 static rx_row *euclid(rx_arena *a, const rx_row *e, uint32_t at, uint32_t fresh)
 {
     int64_t c = e->t[at].c, q;
@@ -194,8 +196,10 @@ static bool solve_equalities(rx_arena *a, rx_rows *rows, uint32_t *nvars, int64_
         if (!e) continue;
         uint32_t best = e->n;
         for (uint32_t j = 0; j < e->n; j++)
-            if ((int64_t)e->t[j].v != keep && (best == e->n || magnitude(e->t[j].c) < magnitude(e->t[best].c))) best = j;
-        if (best == e->n || (keep >= 0 && coef(e, (uint32_t)keep)) || (*budget -= rows->n + 8) < 0) {      /* as two inequalities */
+            if ((int64_t)e->t[j].v != keep && (best == e->n || magnitude(e->t[j].c) < magnitude(e->t[best].c)))
+                best = j;
+        /* as two inequalities */
+        if (best == e->n || (keep >= 0 && coef(e, (uint32_t)keep)) || (*budget -= rows->n + 8) < 0) {
             rx_row *p = rx_row_new(a, e->n, false, e->k), *m = rx_row_new(a, e->n, false, -e->k);
             for (uint32_t j = 0; j < e->n; j++) p->t[j] = e->t[j], m->t[j] = (rx_mono){e->t[j].v, -e->t[j].c};
             rx_push(a, rows, p);
@@ -280,7 +284,8 @@ static bool eliminate(rx_arena *a, rx_rows *rows, uint32_t v, int64_t *budget)
     return false;
 }
 
-bool rx_rows_infeasible(rx_arena *a, const rx_rows *rows, uint32_t *nvars, int64_t *budget, int64_t keep, int64_t *lo, int64_t *hi)
+bool rx_rows_infeasible(rx_arena *a, const rx_rows *rows, uint32_t *nvars, int64_t *budget, int64_t keep, int64_t *lo,
+                        int64_t *hi)
 {
     rx_rows w = {0};
     bool contra = false;

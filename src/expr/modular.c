@@ -1,7 +1,8 @@
 /* modular.c: what is known of an expression modulo something: e == base (mod coeff), coeff 0 meaning e == base.
  *
- * Rules as in the congruence domain (Granger, 1989). Facts of the form x % c == r, truncmod(x, c) == r and x == linear form are
- * used for the node x itself; several congruences of one node are combined by the Chinese remainder theorem. */
+ * Rules as in the congruence domain (Granger, 1989). Facts of the form x % c == r, truncmod(x, c) == r and x ==
+ * linear form are used for the node x itself; several congruences of one node are combined by the Chinese
+ * remainder theorem. */
 #include "expr/impl.h"
 
 typedef struct cong { int64_t c, b; } cong;       /* 0 <= b < c, or c == 0 */
@@ -25,7 +26,8 @@ static cong add(cong x, cong y)
 static cong mul(cong x, cong y)
 {
     int64_t p, q, r, b;
-    if (!rx_mul_ok(x.b, y.b, &b) || !rx_mul_ok(x.c, y.c, &p) || !rx_mul_ok(x.c, y.b, &q) || !rx_mul_ok(y.c, x.b, &r)) return any;
+    if (!rx_mul_ok(x.b, y.b, &b) || !rx_mul_ok(x.c, y.c, &p) || !rx_mul_ok(x.c, y.b, &q) || !rx_mul_ok(y.c, x.b, &r))
+        return any;
     return norm(rx_gcd(p, rx_gcd(q, r)), b);
 }
 
@@ -82,7 +84,8 @@ static cong bits(rx_eop op, cong x, cong y)
 {
     int64_t c = rx_gcd(x.c, y.c), low = c ? c & -c : (int64_t)1 << 62, m = low - 1, r;
     if (op == RX_EX_BITAND) {          /* zeros below a power of two stay zeros */
-        int64_t zx = x.c | x.b, zy = y.c | y.b, z = RX_MAX(zx ? zx & -zx : (int64_t)1 << 62, zy ? zy & -zy : (int64_t)1 << 62);
+        int64_t zx = x.c | x.b, zy = y.c | y.b,
+                z = RX_MAX(zx ? zx & -zx : (int64_t)1 << 62, zy ? zy & -zy : (int64_t)1 << 62);
         if (z > low && z > 0) return norm(z, 0);
     }
     r = op == RX_EX_BITAND ? x.b & y.b : op == RX_EX_BITOR ? x.b | y.b : x.b ^ y.b;
@@ -129,7 +132,8 @@ static cong from_fact(env *v, rx_ex fact, rx_ex e)
     int64_t c, k, r;
     rx_ex l = fact->a[0];
     if (fact->op != RX_EX_EQ || l->dtype != RELAX_I64) return any;
-    bool mod = (l->op == RX_EX_FLOORMOD || l->op == RX_EX_TRUNCMOD) && rx_is_int(l->a[1], &c) && c && rx_is_int(fact->a[1], &r);
+    bool mod = (l->op == RX_EX_FLOORMOD || l->op == RX_EX_TRUNCMOD) && rx_is_int(l->a[1], &c) && c &&
+               rx_is_int(fact->a[1], &r);
     if (mod && rx_is_int(rx_sub(v->ctx, l->a[0], e), &k) && rx_sub_ok(r, k, &r)) return norm(c, r);
     return from_equation(v, l, fact->a[1], e);
 }

@@ -1,9 +1,10 @@
 /* node.c: hash-consing and the public constructors of expressions.
  *
- * In: operands that are nodes of the same context. Out: the one node that stands for the result. Index expressions go to
- * poly.c (sums, products), divmod.c (// and %) and order.c (comparisons, min, max, logic), which canonicalise; data expressions
- * are folded when all operands are constants (fold.c) and are built as they stand otherwise.
- * Trap: constructors never look at the bounds of symbols, because those are set after the symbol is made. */
+ * In: operands that are nodes of the same context. Out: the one node that stands for the result. Index expressions
+ * go to poly.c (sums, products), divmod.c (// and %) and order.c (comparisons, min, max, logic), which
+ * canonicalise; data expressions are folded when all operands are constants (fold.c) and are built as they stand
+ * otherwise. Trap: constructors never look at the bounds of symbols, because those are set after the symbol is
+ * made. */
 #include "expr/impl.h"
 
 const char *const rx_eop_text[] = {
@@ -125,8 +126,8 @@ static int cmp_leaf(rx_ex a, rx_ex b)
     return a->hash != b->hash ? (a->hash < b->hash ? -1 : 1) : (a->id < b->id ? -1 : 1);
 }
 
-/* Symbols by name, then small nodes, then by operator. Equal nodes are equal pointers, so the first pair of operands that
- * differs decides: a loop, no recursion. */
+/* Symbols by name, then small nodes, then by operator. Equal nodes are equal pointers, so the first pair of
+ * operands that differs decides: a loop, no recursion. */
 int rx_expr_cmp(rx_ex a, rx_ex b)
 {
     for (;;) {
@@ -159,7 +160,8 @@ rx_ex rx_bool(relax_context *ctx, bool v) { return rx_const_int(ctx, RELAX_BOOL,
 
 rx_ex rx_const_float(relax_context *ctx, relax_dtype t, double v)
 {
-    if (!rx_dtype_is_float(t)) rx_fail(ctx, RXE_DTYPE, NULL, "a float constant cannot be of type %s", rx_dtypes[t].name);
+    if (!rx_dtype_is_float(t))
+        rx_fail(ctx, RXE_DTYPE, NULL, "a float constant cannot be of type %s", rx_dtypes[t].name);
     uint64_t raw = 0, bits;
     rx_store_f64(t, &raw, v);
     relax_expr p = {.op = RX_EX_FLOAT, .flags = RX_EX_DATA, .dtype = (uint8_t)t};
@@ -201,7 +203,10 @@ bool rx_op_takes(rx_eop op, relax_dtype t)
 {
     switch (op) {
     case RX_EX_AND: case RX_EX_OR: case RX_EX_NOT: return t == RELAX_BOOL;
-    case RX_EX_BITAND: case RX_EX_BITOR: case RX_EX_BITXOR: case RX_EX_BITNOT: return t == RELAX_BOOL || rx_dtype_is_int(t);
+    case RX_EX_BITAND:
+    case RX_EX_BITOR:
+    case RX_EX_BITXOR:
+    case RX_EX_BITNOT: return t == RELAX_BOOL || rx_dtype_is_int(t);
     case RX_EX_SHL: case RX_EX_SHR: case RX_EX_TRUNCDIV: case RX_EX_TRUNCMOD: return rx_dtype_is_int(t);
     case RX_EX_DIV: return rx_dtype_is_float(t);
     case RX_EX_EQ: case RX_EX_NE: case RX_EX_LT: case RX_EX_LE: case RX_EX_MIN: case RX_EX_MAX: return true;
@@ -211,8 +216,8 @@ bool rx_op_takes(rx_eop op, relax_dtype t)
 
 static bool is_compare(rx_eop op) { return op >= RX_EX_EQ && op <= RX_EX_LE; }
 
-/* The integer operators without an algebra of their own: shifts by constants become products and quotients, masks become
- * remainders; the rest stays an atom. */
+/* The integer operators without an algebra of their own: shifts by constants become products and quotients, masks
+ * become remainders; the rest stays an atom. */
 static rx_ex index_other(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b)
 {
     int64_t v = 0;
@@ -224,7 +229,8 @@ static rx_ex index_other(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b)
     if (op == RX_EX_BITAND || op == RX_EX_BITOR || op == RX_EX_BITXOR) {
         if (a->op == RX_EX_INT || (!has && rx_expr_cmp(a, b) > 0)) return index_other(ctx, op, b, a);
         if (a == b) return op == RX_EX_BITXOR ? rx_int(ctx, 0) : a;
-        if (has && (v == 0 || v == -1) && (op != RX_EX_BITXOR || v == 0)) return (v == 0) == (op == RX_EX_BITAND) ? b : a;
+        if (has && (v == 0 || v == -1) && (op != RX_EX_BITXOR || v == 0))
+            return (v == 0) == (op == RX_EX_BITAND) ? b : a;
         if (has && op == RX_EX_BITAND && v > 0 && v < INT64_MAX && !(v & (v + 1)))
             return rx_index_floormod(ctx, a, rx_int(ctx, v + 1));
     }
@@ -270,7 +276,8 @@ rx_ex rx_binary(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b)
     if (a->dtype != b->dtype)
         rx_fail(ctx, RXE_DTYPE, NULL, "the operands of %s have the types %s and %s", rx_eop_text[op],
             rx_dtypes[a->dtype].name, rx_dtypes[b->dtype].name);
-    if (!rx_op_takes(op, a->dtype)) rx_fail(ctx, RXE_DTYPE, NULL, "%s does not take %s", rx_eop_text[op], rx_dtypes[a->dtype].name);
+    if (!rx_op_takes(op, a->dtype))
+        rx_fail(ctx, RXE_DTYPE, NULL, "%s does not take %s", rx_eop_text[op], rx_dtypes[a->dtype].name);
     rx_ex e = rx_fold_binary(ctx, op, a, b);
     if (e) return e;
     if (rx_is_index(a) && rx_is_index(b)) return index_binary(ctx, op, a, b);
@@ -279,7 +286,8 @@ rx_ex rx_binary(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b)
 
 rx_ex rx_unary(relax_context *ctx, rx_eop op, rx_ex a)
 {
-    if (!rx_op_takes(op, a->dtype)) rx_fail(ctx, RXE_DTYPE, NULL, "%s does not take %s", rx_eop_text[op], rx_dtypes[a->dtype].name);
+    if (!rx_op_takes(op, a->dtype))
+        rx_fail(ctx, RXE_DTYPE, NULL, "%s does not take %s", rx_eop_text[op], rx_dtypes[a->dtype].name);
     rx_ex e = rx_fold_unary(ctx, op, a);
     if (e) return e;
     if (rx_is_index(a)) {
@@ -292,7 +300,8 @@ rx_ex rx_unary(relax_context *ctx, rx_eop op, rx_ex a)
 
 rx_ex rx_select(relax_context *ctx, rx_ex cond, rx_ex a, rx_ex b)
 {
-    if (cond->dtype != RELAX_BOOL) rx_fail(ctx, RXE_DTYPE, NULL, "the condition of select is %s", rx_dtypes[cond->dtype].name);
+    if (cond->dtype != RELAX_BOOL)
+        rx_fail(ctx, RXE_DTYPE, NULL, "the condition of select is %s", rx_dtypes[cond->dtype].name);
     if (a->dtype != b->dtype)
         rx_fail(ctx, RXE_DTYPE, NULL, "the sides of select have the types %s and %s", rx_dtypes[a->dtype].name,
             rx_dtypes[b->dtype].name);
@@ -311,7 +320,8 @@ rx_ex rx_select(relax_context *ctx, rx_ex cond, rx_ex a, rx_ex b)
 
 rx_ex rx_cast(relax_context *ctx, relax_dtype to, rx_ex a)
 {
-    if (to <= RELAX_DTYPE_UNKNOWN || to >= RELAX_DTYPE_COUNT) rx_fail(ctx, RXE_DTYPE, NULL, "a cast to an unknown type");
+    if (to <= RELAX_DTYPE_UNKNOWN || to >= RELAX_DTYPE_COUNT)
+        rx_fail(ctx, RXE_DTYPE, NULL, "a cast to an unknown type");
     if (a->dtype == to) return a;
     rx_ex e = rx_fold_cast(ctx, to, a);
     if (e) return e;
@@ -330,10 +340,12 @@ rx_ex rx_bitcast(relax_context *ctx, relax_dtype to, rx_ex a)
 rx_ex rx_intrinsic(relax_context *ctx, rx_intrin f, rx_ex *args, uint32_t n)
 {
     if ((unsigned)f >= RX_IN_COUNT || n != rx_intrin_arity[f])
-        rx_fail(ctx, RXE_ARITY, NULL, "%s takes %d arguments", (unsigned)f < RX_IN_COUNT ? rx_intrin_text[f] : "an intrinsic",
-            (unsigned)f < RX_IN_COUNT ? rx_intrin_arity[f] : 0);
+        rx_fail(ctx, RXE_ARITY, NULL, "%s takes %d arguments",
+                (unsigned)f < RX_IN_COUNT ? rx_intrin_text[f] : "an intrinsic",
+                (unsigned)f < RX_IN_COUNT ? rx_intrin_arity[f] : 0);
     for (uint32_t i = 0; i < n; i++)
-        if (args[i]->dtype != args[0]->dtype || args[i]->dtype == RELAX_BOOL || (f != RX_IN_ABS && !rx_dtype_is_float(args[i]->dtype)))
+        if (args[i]->dtype != args[0]->dtype || args[i]->dtype == RELAX_BOOL ||
+            (f != RX_IN_ABS && !rx_dtype_is_float(args[i]->dtype)))
             rx_fail(ctx, RXE_DTYPE, NULL, "%s does not take %s", rx_intrin_text[f], rx_dtypes[args[i]->dtype].name);
     rx_ex e = rx_fold_call(ctx, f, args);
     if (e) return e;

@@ -1,10 +1,10 @@
 /* order.c: canonical comparisons, minima, maxima and logic of index expressions.
  *
- * A comparison is brought to sum <= constant (or == != ), divided by the greatest common divisor of the coefficients (rounding
- * the constant in the integers), and printed with positive terms on the left and negative ones on the right; strict forms are
- * used only where they save a constant (i < n for i + 1 <= n). So 2*i < 2*n, i <= n - 1 and n > i are one node.
- * Operands of min, max, and, or are flattened, sorted, made unique; constants are folded; absorption (min(max(x, y), x) == x)
- * and operands that differ by a constant are resolved. */
+ * A comparison is brought to sum <= constant (or == != ), divided by the greatest common divisor of the
+ * coefficients (rounding the constant in the integers), and printed with positive terms on the left and negative
+ * ones on the right; strict forms are used only where they save a constant (i < n for i + 1 <= n). So 2*i < 2*n, i
+ * <= n - 1 and n > i are one node. Operands of min, max, and, or are flattened, sorted, made unique; constants are
+ * folded; absorption (min(max(x, y), x) == x) and operands that differ by a constant are resolved. */
 #include "expr/impl.h"
 
 static rx_ex plain(relax_context *ctx, rx_eop op, rx_ex a, rx_ex b)

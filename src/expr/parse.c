@@ -2,10 +2,11 @@
  *
  *   expr := or; or := and {("or" | "||") and}; and := not {("and" | "&&") not}; not := "not" not | cmp
  *   cmp := bits [("<" | "<=" | ">" | ">=" | "==" | "!=") bits]; bits, shifts, sums, products as in exprs.def
- *   unary := ("-" | "!" | "~") unary | atom; atom := number | true | false | name | name[expr, …] | dtype(expr) | f(expr, …) | (expr)
- * A literal has no type of its own until it meets an operand that has one (i64 and f32 otherwise), so an operand here is a node
- * together with the literal it came from. Chains of + and - over index expressions are collected and summed once, which keeps
- * long sums linear. Names that are functions here can be symbols as well, because a call is told by its parenthesis. */
+ *   unary := ("-" | "!" | "~") unary | atom; atom := number | true | false | name | name[expr, …] | dtype(expr) |
+ *   f(expr, …) | (expr) A literal has no type of its own until it meets an operand that has one (i64 and f32
+ *   otherwise), so an operand here is a node together with the literal it came from. Chains of + and - over index
+ *   expressions are collected and summed once, which keeps long sums linear. Names that are functions here can be
+ *   symbols as well, because a call is told by its parenthesis. */
 #include "expr/impl.h"
 
 typedef struct operand {
@@ -66,8 +67,8 @@ static void unify(parser *p, operand *x, uint32_t n, const char *what)
     for (uint32_t i = 0; i < n; i++) {
         if (t) x[i].e = as_type(p, x[i], t);
         if (node(p, x[i])->dtype != node(p, x[0])->dtype)
-            rx_lex_fail(p->l, RXE_DTYPE, "the operands of %s have the types %s and %s", what, rx_dtypes[x[0].e->dtype].name,
-                rx_dtypes[x[i].e->dtype].name);
+            rx_lex_fail(p->l, RXE_DTYPE, "the operands of %s have the types %s and %s", what,
+                        rx_dtypes[x[0].e->dtype].name, rx_dtypes[x[i].e->dtype].name);
     }
 }
 
@@ -118,13 +119,16 @@ static operand bitcast(parser *p)
     rx_lex_want(p->l, ",");
     rx_ex e = node(p, parse_or(p));
     rx_lex_want(p->l, ")");
-    if (rx_dtype_bytes(t) != rx_dtype_bytes(e->dtype)) rx_lex_fail(p->l, RXE_DTYPE, "bitcast between types of different width");
+    if (rx_dtype_bytes(t) != rx_dtype_bytes(e->dtype))
+        rx_lex_fail(p->l, RXE_DTYPE, "bitcast between types of different width");
     return typed(rx_bitcast(p->ctx, t, e));
 }
 
-static const struct { const char *name; rx_eop op; } functions[] = {
-    {"min", RX_EX_MIN}, {"max", RX_EX_MAX}, {"pow", RX_EX_POW}, {"truncdiv", RX_EX_TRUNCDIV}, {"truncmod", RX_EX_TRUNCMOD},
-    {"bits_and", RX_EX_BITAND}, {"bits_or", RX_EX_BITOR}, {"bits_xor", RX_EX_BITXOR}, {"shl", RX_EX_SHL}, {"shr", RX_EX_SHR},
+static const struct { const char *name; rx_eop op;
+} functions[] = {
+    {"min", RX_EX_MIN},           {"max", RX_EX_MAX},         {"pow", RX_EX_POW},       {"truncdiv", RX_EX_TRUNCDIV},
+    {"truncmod", RX_EX_TRUNCMOD}, {"bits_and", RX_EX_BITAND}, {"bits_or", RX_EX_BITOR}, {"bits_xor", RX_EX_BITXOR},
+    {"shl", RX_EX_SHL},           {"shr", RX_EX_SHR},
 };
 
 static operand call(parser *p, const char *name)
@@ -295,7 +299,8 @@ static operand climb(parser *p, int prec)
         rx_lex_next(p->l);
         operand y = climb(p, prec + 1);
         x = infix[i].swap ? binary(p, infix[i].op, y, x) : binary(p, infix[i].op, x, y);
-        if (prec == 1 && find(p->l, 1) >= 0) rx_lex_fail(p->l, RXE_SYNTAX, "comparisons cannot be chained: join them with 'and'");
+        if (prec == 1 && find(p->l, 1) >= 0)
+            rx_lex_fail(p->l, RXE_SYNTAX, "comparisons cannot be chained: join them with 'and'");
     }
     return x;
 }

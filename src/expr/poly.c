@@ -1,11 +1,11 @@
 /* poly.c: canonical sums and products of index expressions.
  *
- * The shapes are described in impl.h. The treap of a sum gives O(log n) insertion with pointer equality kept: its shape is a
- * function of the set of keys, because the root is always the boundary (two neighbouring keys) of the largest priority, and the
- * priority is a hash of the key right of the boundary (Seidel and Aragon, Randomized search trees, 1996; unique representation).
- * Products of sums are multiplied out while the result has at most RX_EXPR_EXPAND terms.
- * Trap: an operation whose coefficients do not fit int64, or a product with too many terms, is left undone as a node with
- * RX_EX_RAW, which is an atom here. */
+ * The shapes are described in impl.h. The treap of a sum gives O(log n) insertion with pointer equality kept: its
+ * shape is a function of the set of keys, because the root is always the boundary (two neighbouring keys) of the
+ * largest priority, and the priority is a hash of the key right of the boundary (Seidel and Aragon, Randomized
+ * search trees, 1996; unique representation). Products of sums are multiplied out while the result has at most
+ * RX_EXPR_EXPAND terms. Trap: an operation whose coefficients do not fit int64, or a product with too many terms,
+ * is left undone as a node with RX_EX_RAW, which is an atom here. */
 #include "expr/impl.h"
 
 int64_t rx_gcd(int64_t a, int64_t b)

@@ -1,8 +1,8 @@
 /* print.c: the text of expressions, which parse.c reads back to the same node.
  *
- * Minimal parentheses by the precedences of exprs.def. Sums print positive terms first, then negative ones, then the constant:
- * "n*4 - m + 3". The operators * // % stand without spaces in index expressions and with spaces between data. A constant whose
- * type the parser would not guess is written as a cast: i8(3). */
+ * Minimal parentheses by the precedences of exprs.def. Sums print positive terms first, then negative ones, then
+ * the constant: "n*4 - m + 3". The operators * // % stand without spaces in index expressions and with spaces
+ * between data. A constant whose type the parser would not guess is written as a cast: i8(3). */
 #include "expr/impl.h"
 
 enum { P_OR = -2, P_AND = -1, P_NOT = 0, P_CMP = 1, P_SUM = 6, P_MUL = 7, P_UNARY = 8, P_ATOM = 9 };
@@ -52,8 +52,8 @@ static void put_int(printer *p, int64_t v) { if (p->b) rx_put_i64(p->b, v); }
 
 static void factors(printer *p, rx_ex key, int prec);
 
-/* |coef| * key, or the constant's absolute value. After a sign (minus) the first factor may not be a bare quotient, because the
- * sign binds tighter: -(n//2), but n - n//2. */
+/* |coef| * key, or the constant's absolute value. After a sign (minus) the first factor may not be a bare
+ * quotient, because the sign binds tighter: -(n//2), but n - n//2. */
 static void magnitude(printer *p, rx_ex e, bool minus)
 {
     rx_term t = rx_term_of(e);
@@ -174,7 +174,9 @@ static void extremum(printer *p, rx_ex *x, uint32_t n, rx_eop op)
 
 static int level(rx_ex e)
 {
-    if (literal(e)) return e->dtype != RELAX_BOOL && (e->op == RX_EX_INT ? e->u.i < 0 : __builtin_signbit(e->u.f)) ? P_UNARY : P_ATOM;
+    if (literal(e))
+        return e->dtype != RELAX_BOOL && (e->op == RX_EX_INT ? e->u.i < 0 : __builtin_signbit(e->u.f)) ? P_UNARY
+                                                                                                       : P_ATOM;
     if (e->op == RX_EX_NOT) return P_NOT;
     if (e->op == RX_EX_AND || e->op == RX_EX_OR) return rx_eop_prec[e->op];
     if (rx_is_prod(e) && negative(e)) return P_SUM;
@@ -189,7 +191,11 @@ static void body(printer *p, rx_ex e, bool typed)
     case RX_EX_SYM: put(p, e->u.sym->name); return;
     case RX_EX_LOAD: list(p, *(const char *const *)e->u.buf, (rx_ex *)e->a, e->nargs, "[", "]"); return;
     case RX_EX_NOT: put(p, "not "); print(p, e->a[0], P_NOT + 1, false); return;
-    case RX_EX_NEG: case RX_EX_BITNOT: put(p, rx_eop_text[e->op]); print(p, e->a[0], P_UNARY + literal(e->a[0]), false); return;
+    case RX_EX_NEG:
+    case RX_EX_BITNOT:
+        put(p, rx_eop_text[e->op]);
+        print(p, e->a[0], P_UNARY + literal(e->a[0]), false);
+        return;
     case RX_EX_CAST: list(p, rx_dtypes[e->dtype].name, (rx_ex *)e->a, 1, "(", ")"); return;
     case RX_EX_BITCAST:
         put(p, "bitcast("); put(p, rx_dtypes[e->dtype].name); put(p, ", ");

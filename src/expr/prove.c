@@ -1,7 +1,8 @@
 /* prove.c: the prover's front: truth of a condition, with a reason.
  *
- * Order of attempts: the canonical form itself, interval arithmetic, then refutation of the opposite (refute.c) under a budget.
- * A query runs in a frame of its own, so that its temporary memory goes at once; the reason is written into the caller's buffer. */
+ * Order of attempts: the canonical form itself, interval arithmetic, then refutation of the opposite (refute.c)
+ * under a budget. A query runs in a frame of its own, so that its temporary memory goes at once; the reason is
+ * written into the caller's buffer. */
 #include "expr/impl.h"
 
 #define RX_PROVE_BUDGET 30000          /* row operations; a millisecond or so */
@@ -48,7 +49,9 @@ rx_truth rx_prove_with(relax_context *ctx, const rx_facts *f, rx_ex cond, rx_eff
         return RX_UNKNOWN;
     }
     if (cond->op == RX_EX_INT && (cond->u.i || !f)) {
-        say(why, NULL, cond->u.i ? "both sides have one canonical form, or differ by a constant" : "the two sides differ by a constant");
+        say(why, NULL,
+            cond->u.i ? "both sides have one canonical form, or differ by a constant"
+                      : "the two sides differ by a constant");
         return cond->u.i ? RX_TRUE : RX_FALSE;
     }
     rx_range r = rx_range_of(ctx, f, cond);
@@ -87,7 +90,8 @@ static rx_ex fixed(relax_context *ctx, const rx_facts *f, rx_ex e)
     rx_free_syms(ctx, tmp, e, &syms);
     for (uint32_t i = 0; i < syms.n; i++) {
         rx_range r = rx_facts_range(f, syms.at[i]);
-        if (r.lo == r.hi && syms.at[i]->dtype == RELAX_I64) rx_map_put(&m, RX_KEY(syms.at[i]), (void *)(uintptr_t)rx_int(ctx, r.lo));
+        if (r.lo == r.hi && syms.at[i]->dtype == RELAX_I64)
+            rx_map_put(&m, RX_KEY(syms.at[i]), (void *)(uintptr_t)rx_int(ctx, r.lo));
     }
     return m.n ? rx_subst(ctx, e, &m) : e;
 }

@@ -1,15 +1,18 @@
 /* refute.c: shows that a condition cannot hold under facts.
  *
- * In: facts and a condition over index expressions. The expressions are flattened to linear rows over variables; a variable is
- * an atom: a symbol, a quotient, a minimum, a product … What an atom means becomes rows and case splits that hold always:
+ * In: facts and a condition over index expressions. The expressions are flattened to linear rows over variables; a
+ * variable is an atom: a symbol, a quotient, a minimum, a product … What an atom means becomes rows and case
+ * splits that hold always:
  *   q = x // c (c > 0):  0 <= x - c*q <= c - 1       m = min(a, b):  m <= a, m <= b, and (m == a or m == b)
- *   x // d:  the same with the product d*q, by the sign of d     x % d = x - d*(x // d)    select, abs, truncdiv: by case
- *   p = f * g:  McCormick rows from the bounds of f and g, and products of known rows with non-negative variables, as far as
- *   all their monomials are variables already
- * The search (DPLL fashion): propagate bounds; drop impossible alternatives of the splits; decide the linear system (linear.c);
- * split on the smallest remaining disjunction; as a last step split a quotient by the remainder, or a small range by value.
- * A budget bounds the work: when it is spent the answer is "not refuted". Everything is sound because every step is implied;
- * a division by zero has no value, so rows may assume divisors other than 0, except under a select. */
+ *   x // d:  the same with the product d*q, by the sign of d     x % d = x - d*(x // d)    select, abs, truncdiv:
+ *   by case
+ *   p = f * g:  McCormick rows from the bounds of f and g, and products of known rows with non-negative variables,
+ *   as far as
+ *   all their monomials are variables already The search (DPLL fashion): propagate bounds; drop impossible
+ *   alternatives of the splits; decide the linear system (linear.c); split on the smallest remaining disjunction;
+ *   as a last step split a quotient by the remainder, or a small range by value. A budget bounds the work: when it
+ *   is spent the answer is "not refuted". Everything is sound because every step is implied; a division by zero
+ *   has no value, so rows may assume divisors other than 0, except under a select. */
 #include "expr/impl.h"
 
 #define RX_Q_VARS 160                  /* atoms above this stay without a definition */
@@ -201,7 +204,8 @@ static void define_bits(rx_query *q, rx_ex e, uint32_t v)
         if (ry.lo >= 0) define(q, mix(q, ly, 1, unit(q, v, 1), -1), false);
     } else if (natural && (e->op == RX_EX_BITOR || e->op == RX_EX_BITXOR)) {
         define(q, mix(q, mix(q, lx, 1, ly, 1), 1, unit(q, v, 1), -1), false);         /* <= x + y */
-        if (e->op == RX_EX_BITOR) define(q, mix(q, unit(q, v, 1), 1, lx, -1), false), define(q, mix(q, unit(q, v, 1), 1, ly, -1), false);
+        if (e->op == RX_EX_BITOR)
+            define(q, mix(q, unit(q, v, 1), 1, lx, -1), false), define(q, mix(q, unit(q, v, 1), 1, ly, -1), false);
     }
 }
 
@@ -220,10 +224,12 @@ static void define_atom(rx_query *q, rx_ex e, uint32_t v)
         break;
     case RX_EX_FLOORDIV: define_quotient(q, e, v); break;
     case RX_EX_TRUNCDIV: if (!rx_is_value(e->a[1], 0)) define_truncdiv(q, e); break;
-    case RX_EX_FLOORMOD: case RX_EX_TRUNCMOD: define_remainder(q, e); break;     /* only those that may fail come here */
+    /* only those that may fail come here */
+    case RX_EX_FLOORMOD: case RX_EX_TRUNCMOD: define_remainder(q, e); break;
     case RX_EX_MIN: case RX_EX_MAX: define_extremum(q, e, v); break;
     case RX_EX_SELECT:
-        split2(q, rx_and(ctx, e->a[0], rx_eq(ctx, e, e->a[1])), rx_and(ctx, rx_not(ctx, e->a[0]), rx_eq(ctx, e, e->a[2])));
+        split2(q, rx_and(ctx, e->a[0], rx_eq(ctx, e, e->a[1])),
+               rx_and(ctx, rx_not(ctx, e->a[0]), rx_eq(ctx, e, e->a[2])));
         break;
     case RX_EX_CALL:
         split2(q, rx_and(ctx, rx_le(ctx, rx_int(ctx, 0), e->a[0]), rx_eq(ctx, e, e->a[0])),
@@ -253,8 +259,8 @@ static uint32_t var(rx_query *q, rx_ex key)
     return v;
 }
 
-/* Under a select a division may stand that has no value, and then nothing may be concluded from it: its node stays a variable
- * whose meaning is one alternative of a split, the other being a divisor of 0. */
+/* Under a select a division may stand that has no value, and then nothing may be concluded from it: its node stays
+ * a variable whose meaning is one alternative of a split, the other being a divisor of 0. */
 static bool may_fail(rx_query *q, rx_ex e)
 {
     if (!q->partial) return false;
@@ -362,7 +368,10 @@ static void assume(rx_query *q, st *s, rx_ex c)
         return;
     case RX_EX_EQ: case RX_EX_NE:
         if (c->a[0]->dtype == RELAX_BOOL) { assume_same(q, s, c->a[0], c->a[1], c->op == RX_EX_EQ); return; }
-        if (c->op == RX_EX_EQ) { push_row(q, s, as(q, mix(q, linear(q, c->a[0], true), 1, linear(q, c->a[1], true), -1), true)); return; }
+        if (c->op == RX_EX_EQ) {
+            push_row(q, s, as(q, mix(q, linear(q, c->a[0], true), 1, linear(q, c->a[1], true), -1), true));
+            return;
+        }
         x[0] = rx_lt(ctx, c->a[0], c->a[1]);
         x[1] = rx_lt(ctx, c->a[1], c->a[0]);
         open_split(q, s, x, 2);
@@ -444,7 +453,8 @@ static void product_bounds(rx_query *q, rx_rows *out, const rx_box *b)
         mccormick(q, out, p, b->hi[p.f], b->lo[p.g], -1);
         mccormick(q, out, p, b->lo[p.f], b->hi[p.g], -1);
         if (p.f == p.g) {
-            rx_push(q->a, out, as(q, mix(q, unit(q, p.p, 1), 1, unit(q, p.f, 1), -1), false));       /* f*f >= f, -f, 0 */
+            /* f*f >= f, -f, 0 */
+            rx_push(q->a, out, as(q, mix(q, unit(q, p.p, 1), 1, unit(q, p.f, 1), -1), false));
             rx_push(q->a, out, as(q, mix(q, unit(q, p.p, 1), 1, unit(q, p.f, 1), 1), false));
         }
     }
@@ -583,7 +593,8 @@ static bool by_value(rx_query *q, st *s, const rx_box *b, int depth)
     uint32_t best = b->n;
     int64_t width = 17;
     for (uint32_t v = 0; v < b->n && v < q->atoms.n; v++) {
-        if (!q->atoms.at[v] || b->lo[v] == INT64_MIN || b->hi[v] == INT64_MAX || q->atoms.at[v]->dtype != RELAX_I64) continue;
+        if (!q->atoms.at[v] || b->lo[v] == INT64_MIN || b->hi[v] == INT64_MAX || q->atoms.at[v]->dtype != RELAX_I64)
+            continue;
         if (q->atoms.at[v]->op != RX_EX_SYM && q->atoms.at[v]->op != RX_EX_FLOORDIV) continue;
         __int128 w = (__int128)b->hi[v] - b->lo[v];
         if (w > 0 && w < width) best = v, width = (int64_t)w;
@@ -620,7 +631,12 @@ static bool search(rx_query *q, st *s, int depth)
 rx_query *rx_query_new(relax_context *ctx, rx_arena *a, const rx_facts *f, int64_t budget, bool cases)
 {
     rx_query *q = RX_NEW(a, rx_query);
-    *q = (rx_query){.ctx = ctx, .a = a, .f = f, .partial = rx_facts_partial(f), .budget = budget, .reserve = cases ? 2 * budget : 0};
+    *q = (rx_query){.ctx = ctx,
+                    .a = a,
+                    .f = f,
+                    .partial = rx_facts_partial(f),
+                    .budget = budget,
+                    .reserve = cases ? 2 * budget : 0};
     rx_map_init(&q->ids, a);
     return q;
 }

@@ -1,8 +1,8 @@
 /* rules.c: matching and applying the rules of rules.def.
  *
- * The lines are parsed once for a context, into canonical nodes over pattern symbols (named "?x": no user name can be so).
- * Matching is first order with commutative operators tried both ways; sums are matched term by term with a common factor.
- * A constant symbol inside a product (x//c*c) stands in the coefficient of the subject's term. */
+ * The lines are parsed once for a context, into canonical nodes over pattern symbols (named "?x": no user name can
+ * be so). Matching is first order with commutative operators tried both ways; sums are matched term by term with a
+ * common factor. A constant symbol inside a product (x//c*c) stands in the coefficient of the subject's term. */
 #include "expr/impl.h"
 
 #define RX_RULE_VARS 26                /* one for each letter */
@@ -12,7 +12,8 @@ struct rx_rules {
     rule *r;
     uint32_t n;
     rx_ex var[RX_RULE_VARS];
-    uint32_t first[RX_EX_COUNT], count[RX_EX_COUNT];  /* rules by the operator of their left side, in the order of the file */
+    /* rules by the operator of their left side, in the order of the file */
+    uint32_t first[RX_EX_COUNT], count[RX_EX_COUNT];
     uint32_t *by_op;
 };
 typedef struct bindings { rx_ex v[RX_RULE_VARS]; } bindings;
@@ -128,7 +129,8 @@ static bool match_term(relax_context *ctx, rx_term p, rx_term s, int64_t *mult, 
 }
 
 /* pattern terms p[i..n) against unused subject terms */
-static bool match_terms(relax_context *ctx, const rx_terms *p, uint32_t i, const rx_terms *s, bool *used, int64_t *mult, bindings *b)
+static bool match_terms(relax_context *ctx, const rx_terms *p, uint32_t i, const rx_terms *s, bool *used, int64_t *mult,
+                        bindings *b)
 {
     if (i == p->n) return true;
     for (uint32_t j = 0; j < s->n; j++) {
@@ -202,17 +204,22 @@ static bool match(relax_context *ctx, rx_ex p, rx_ex s, bindings *b)
     if (!(p->flags & RX_EX_HAS_SYM)) return false;
     if (rx_is_sum(p)) {
         /* x + a: the constant stands apart */
-        if (p->a[1]->op == RX_EX_SYM && is_const_var(p->a[1]) && !is_const_var(p->a[0])) { rx_ex k = p->a[1], x = p->a[0];
-            return rx_is_sum(s) && s->a[1]->op == RX_EX_INT && match(ctx, k, s->a[1], b) && match(ctx, x, s->a[0], b); }
-        if (p->a[0]->op == RX_EX_SYM && is_const_var(p->a[0]) && !is_const_var(p->a[1])) { rx_ex k = p->a[0], x = p->a[1];
-            return rx_is_sum(s) && s->a[1]->op == RX_EX_INT && match(ctx, k, s->a[1], b) && match(ctx, x, s->a[0], b); }
+        if (p->a[1]->op == RX_EX_SYM && is_const_var(p->a[1]) && !is_const_var(p->a[0])) {
+            rx_ex k = p->a[1], x = p->a[0];
+            return rx_is_sum(s) && s->a[1]->op == RX_EX_INT && match(ctx, k, s->a[1], b) && match(ctx, x, s->a[0], b);
+        }
+        if (p->a[0]->op == RX_EX_SYM && is_const_var(p->a[0]) && !is_const_var(p->a[1])) {
+            rx_ex k = p->a[0], x = p->a[1];
+            return rx_is_sum(s) && s->a[1]->op == RX_EX_INT && match(ctx, k, s->a[1], b) && match(ctx, x, s->a[0], b);
+        }
         return match_sum(ctx, p, s, b, NULL, NULL);
     }
     if (rx_is_prod(p)) {
         int64_t one = 1;
         return s->op != RX_EX_INT && !rx_is_sum(s) && match_term(ctx, rx_term_of(p), rx_term_of(s), &one, b);
     }
-    if (p->op != s->op || p->nargs != s->nargs || p->flags != (s->flags | RX_EX_HAS_SYM) || p->intrin != s->intrin) return false;
+    if (p->op != s->op || p->nargs != s->nargs || p->flags != (s->flags | RX_EX_HAS_SYM) || p->intrin != s->intrin)
+        return false;
     bindings c = *b;
     bool ok = true;
     for (uint32_t i = 0; i < p->nargs && ok; i++) ok = match(ctx, p->a[i], s->a[i], &c);

@@ -1,7 +1,7 @@
 /* sample.c: values that satisfy facts, to see that a condition is neither always true nor always false.
  *
- * A condition for which both a true and a false point are found needs no proof attempt; the points also make the best reasons.
- * Points come from a fixed sequence; equations of the facts that give a symbol are used to set it. */
+ * A condition for which both a true and a false point are found needs no proof attempt; the points also make the
+ * best reasons. Points come from a fixed sequence; equations of the facts that give a symbol are used to set it. */
 #include "expr/impl.h"
 
 #define RX_SAMPLE_TRIES 48
@@ -23,7 +23,8 @@ static void add_syms(rx_arena *a, rx_exvec *out, const rx_exvec *in)
     }
 }
 
-/* the facts connected to cond by symbols, newest first, and all symbols of both; a condition without symbols takes all facts */
+/* the facts connected to cond by symbols, newest first, and all symbols of both; a condition without symbols takes
+ * all facts */
 void rx_facts_relevant(const rx_facts *facts, rx_arena *a, rx_ex cond, rx_exvec *conds, rx_exvec *syms)
 {
     rx_map taken;
@@ -69,7 +70,8 @@ static bool choose(relax_context *ctx, const rx_facts *f, rx_sample *s, int64_t 
         *x ^= *x << 13, *x ^= *x >> 7, *x ^= *x << 17;
         v[i] = tries[(k < 12 ? (uint64_t)k : *x >> 8) % RX_COUNT(tries)];
         v[i] = RX_MAX(r.lo, RX_MIN(r.hi, v[i]));
-        if (k >= 12 && r.lo > INT64_MIN / 2 && r.hi < INT64_MAX / 2 && r.hi - r.lo < 64) v[i] = r.lo + (int64_t)(*x >> 20) % (r.hi - r.lo + 1);
+        if (k >= 12 && r.lo > INT64_MIN / 2 && r.hi < INT64_MAX / 2 && r.hi - r.lo < 64)
+            v[i] = r.lo + (int64_t)(*x >> 20) % (r.hi - r.lo + 1);
         if (d > 1) v[i] -= v[i] % d;
         if (v[i] < r.lo || v[i] > r.hi) return false;
     }

@@ -1,9 +1,10 @@
 /* simplify.c: full-strength simplification under facts.
  *
- * Bottom up, every distinct node once: intervals decide constants; quotients and remainders drop low parts that cannot carry;
- * extrema, comparisons and conditions are decided by the prover (a bounded number of proofs for a call); then the rules of
- * rules.def, repeated a bounded number of times. The sides of a select are simplified under its condition. A canonical sum is
- * one step: its terms, then the sum as a whole, which keeps long sums linear. */
+ * Bottom up, every distinct node once: intervals decide constants; quotients and remainders drop low parts that
+ * cannot carry; extrema, comparisons and conditions are decided by the prover (a bounded number of proofs for a
+ * call); then the rules of rules.def, repeated a bounded number of times. The sides of a select are simplified
+ * under its condition. A canonical sum is one step: its terms, then the sum as a whole, which keeps long sums
+ * linear. */
 #include "expr/impl.h"
 
 #define RX_SIMPLIFY_PROOFS 64
@@ -31,7 +32,8 @@ static bool split_low(sim *s, rx_ex x, int64_t g, rx_ex *high, rx_ex *low)
         if (t.t[i].coef % g) *low = rx_add(ctx, *low, rx_scale(ctx, t.t[i].key, t.t[i].coef));
     rx_range r = rx_range_of(ctx, s->f, *low);
     if (r.lo == INT64_MIN || r.hi == INT64_MAX) return false;
-    if (!rx_floordiv_ok(r.lo, g, &q) || !rx_floordiv_ok(r.hi, g, &whole) || q != whole || !rx_mul_ok(q, g, &q)) return false;
+    if (!rx_floordiv_ok(r.lo, g, &q) || !rx_floordiv_ok(r.hi, g, &whole) || q != whole || !rx_mul_ok(q, g, &q))
+        return false;
     *low = rx_subi(ctx, *low, q);
     *high = rx_sub(ctx, x, *low);
     return true;
@@ -60,7 +62,8 @@ static rx_ex carry(sim *s, rx_ex e)
 
 static rx_ex decide(sim *s, rx_ex e)
 {
-    if (e->dtype != RELAX_BOOL || e->op == RX_EX_INT || e->op == RX_EX_SYM || *s->proofs <= 0 || e->size > 200) return e;
+    if (e->dtype != RELAX_BOOL || e->op == RX_EX_INT || e->op == RX_EX_SYM || *s->proofs <= 0 || e->size > 200)
+        return e;
     --*s->proofs;
     rx_truth t = rx_prove_with(s->ctx, s->f, e, RX_EFFORT_QUICK, NULL);
     return t == RX_UNKNOWN ? e : rx_bool(s->ctx, t == RX_TRUE);

@@ -1,8 +1,8 @@
 /* solve.c: equations and inequalities solved for one symbol, and symbolic upper bounds.
  *
- * A comparison becomes e >= 0 or e == 0; the part with the symbol is peeled from outside: coefficients, quotients by constants,
- * minima and maxima, until c * sym + rest is left, with the sign of c proved. Symbols under "for all" are replaced in rest by the
- * end of their range that makes it smallest. */
+ * A comparison becomes e >= 0 or e == 0; the part with the symbol is peeled from outside: coefficients, quotients
+ * by constants, minima and maxima, until c * sym + rest is left, with the sign of c proved. Symbols under "for
+ * all" are replaced in rest by the end of their range that makes it smallest. */
 #include "expr/impl.h"
 
 /* e == c * sym + rest with c and rest free of sym? */
@@ -47,7 +47,8 @@ typedef struct task {
     uint32_t n;
 } task;
 
-static const rx_interval unknown = {false, false, NULL, NULL}, everything = {true, false, NULL, NULL}, nothing = {true, true, NULL, NULL};
+static const rx_interval unknown = {false, false, NULL, NULL}, everything = {true, false, NULL, NULL},
+                         nothing = {true, true, NULL, NULL};
 
 static bool uses_all(task *t, rx_ex e)
 {
@@ -181,15 +182,17 @@ static rx_interval equal(task *t, rx_ex e)
     return (rx_interval){true, false, v, v};
 }
 
-rx_interval rx_solve_set(relax_context *ctx, const rx_facts *f, rx_ex claim, rx_ex sym, const rx_ex *all, const int64_t *lo,
-                         const int64_t *hi, uint32_t n)
+rx_interval rx_solve_set(relax_context *ctx, const rx_facts *f, rx_ex claim, rx_ex sym, const rx_ex *all,
+                         const int64_t *lo, const int64_t *hi, uint32_t n)
 {
     task t = {ctx, f, sym, all, lo, hi, n};
     if (claim->op == RX_EX_INT) return claim->u.i ? everything : nothing;
     if (!rx_is_index(claim)) return unknown;
     if (claim->op == RX_EX_AND)
-        return meet(ctx, rx_solve_set(ctx, f, claim->a[0], sym, all, lo, hi, n), rx_solve_set(ctx, f, claim->a[1], sym, all, lo, hi, n));
-    if ((claim->op != RX_EX_LE && claim->op != RX_EX_LT && claim->op != RX_EX_EQ) || claim->a[0]->dtype != RELAX_I64) return unknown;
+        return meet(ctx, rx_solve_set(ctx, f, claim->a[0], sym, all, lo, hi, n),
+                    rx_solve_set(ctx, f, claim->a[1], sym, all, lo, hi, n));
+    if ((claim->op != RX_EX_LE && claim->op != RX_EX_LT && claim->op != RX_EX_EQ) || claim->a[0]->dtype != RELAX_I64)
+        return unknown;
     rx_ex d = rx_sub(ctx, claim->a[1], claim->a[0]);
     if (claim->op == RX_EX_EQ) return equal(&t, d);
     return at_least(&t, claim->op == RX_EX_LT ? rx_subi(ctx, d, 1) : d);

@@ -1,8 +1,8 @@
 /* upper.c: symbolic upper bounds in terms of chosen symbols, for memory planning.
  *
- * Monotone replacement from the leaves: each part that has a symbol which may not stay is replaced by something that is never
- * smaller (or never larger, where it counts negatively). A part is bounded by a fact that names it (n <= 2*m, n*k <= 4096), by the
- * bounds of its symbols, or through its operands. */
+ * Monotone replacement from the leaves: each part that has a symbol which may not stay is replaced by something
+ * that is never smaller (or never larger, where it counts negatively). A part is bounded by a fact that names it
+ * (n <= 2*m, n*k <= 4096), by the bounds of its symbols, or through its operands. */
 #include "expr/impl.h"
 
 typedef struct up {

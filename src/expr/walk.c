@@ -1,7 +1,7 @@
 /* walk.c: visiting, rewriting, substituting and evaluating expressions.
  *
- * Expressions are graphs: a node that is shared is visited once, results are kept in a map from node to result. Recursion is
- * bounded by RX_EXPR_DEPTH, which every node keeps. */
+ * Expressions are graphs: a node that is shared is visited once, results are kept in a map from node to result.
+ * Recursion is bounded by RX_EXPR_DEPTH, which every node keeps. */
 #include "expr/impl.h"
 
 rx_ex rx_rebuild(relax_context *ctx, rx_ex e, rx_ex *a)
@@ -118,14 +118,17 @@ static rx_evalres apply(eval *v, rx_ex e, int64_t *out)
     }
     if ((r = value(v, e->a[1], &y))) return r;
     if (rx_int_op(e->op, x, y, out)) return RX_EVAL_OK;
-    bool division = e->op == RX_EX_FLOORDIV || e->op == RX_EX_FLOORMOD || e->op == RX_EX_TRUNCDIV || e->op == RX_EX_TRUNCMOD;
+    bool division =
+        e->op == RX_EX_FLOORDIV || e->op == RX_EX_FLOORMOD || e->op == RX_EX_TRUNCDIV || e->op == RX_EX_TRUNCMOD;
     return division && y == 0 ? RX_EVAL_DIV_ZERO : RX_EVAL_OVERFLOW;
 }
 
 static rx_evalres value(eval *v, rx_ex e, int64_t *out)
 {
     if (e->op == RX_EX_INT) return *out = e->u.i, RX_EVAL_OK;
-    int64_t *known = e->op == RX_EX_SYM ? rx_map_get(v->env, RX_KEY(e)) : v->done ? rx_map_get(v->done, RX_KEY(e)) : NULL;
+    int64_t *known = e->op == RX_EX_SYM ? rx_map_get(v->env, RX_KEY(e))
+                     : v->done          ? rx_map_get(v->done, RX_KEY(e))
+                                        : NULL;
     if (known) return *out = *known, RX_EVAL_OK;
     if (e->op == RX_EX_SYM) return RX_EVAL_UNBOUND;
     rx_evalres r = apply(v, e, out);

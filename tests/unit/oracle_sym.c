@@ -1,6 +1,7 @@
 /* oracle_sym.c: sym_simplify, sym_prove, sym_bounds, sym_modular of the oracle against the prover.
  *
- * Every case runs in a context of its own. A case that is judged otherwise stands in the table `listed` with its reason. */
+ * Every case runs in a context of its own. A case that is judged otherwise stands in the table `listed` with its
+ * reason. */
 #define TL_JSON
 #include "testlib.h"
 
@@ -67,7 +68,8 @@ static bool prove_case(world *w, const cJSON *j)
 
 static bool modular_case(world *w, const cJSON *j)
 {
-    int64_t c, b, want_c = (int64_t)tl_json_get(j, "coeff")->valuedouble, want_b = (int64_t)tl_json_get(j, "base")->valuedouble;
+    int64_t c, b, want_c = (int64_t)tl_json_get(j, "coeff")->valuedouble,
+                  want_b = (int64_t)tl_json_get(j, "base")->valuedouble;
     rx_modular(w->ctx, w->facts, parse(w, tl_json_str(j, "expr")), &c, &b);
     if (want_c == 0) return c == 0 && b == want_b;
     return c % want_c == 0 && (b - want_b) % want_c == 0;
@@ -88,7 +90,8 @@ static bool sound_range(world *w, rx_ex e, int64_t lo, int64_t hi)
             r = r * 6364136223846793005ull + 1442695040888963407ull;
             v[i] = (int64_t)((r >> 33) % (k % 3 ? 25 : 3000)) - (k % 3 ? 9 : 1500);
         }
-        for (uint32_t i = 0; i < w->conds.n && ok; i++) ok = rx_eval(w->ctx, w->conds.at[i], &env, &x) == RX_EVAL_OK && x;
+        for (uint32_t i = 0; i < w->conds.n && ok; i++)
+            ok = rx_eval(w->ctx, w->conds.at[i], &env, &x) == RX_EVAL_OK && x;
         if (ok && rx_eval(w->ctx, e, &env, &x) == RX_EVAL_OK && (x < lo || x > hi)) return false;
     }
     return true;

@@ -15,8 +15,14 @@ static rx_ex by_name(void *arg, rx_lexer *l, const char *name)
     rx_ex s = rx_map_get(&w->m, RX_KEY(name));
     if (s) return s;
     if (!strcmp(name, "unknown") || !strcmp(name, "nan") || !strcmp(name, "inf")) return NULL;
-    relax_dtype t = *name == 'F' ? RELAX_F32 : *name == 'H' ? RELAX_F16 : *name == 'D' ? RELAX_F64 : *name == 'I' ? RELAX_I32
-        : *name == 'U' ? RELAX_U64 : *name == 'B' ? RELAX_I8 : strchr("pqr", *name) && !name[1] ? RELAX_BOOL : RELAX_I64;
+    relax_dtype t = *name == 'F'                       ? RELAX_F32
+                    : *name == 'H'                     ? RELAX_F16
+                    : *name == 'D'                     ? RELAX_F64
+                    : *name == 'I'                     ? RELAX_I32
+                    : *name == 'U'                     ? RELAX_U64
+                    : *name == 'B'                     ? RELAX_I8
+                    : strchr("pqr", *name) && !name[1] ? RELAX_BOOL
+                                                       : RELAX_I64;
     s = rx_sym_new(w->ctx, name, t);
     rx_map_put(&w->m, RX_KEY(name), (void *)(uintptr_t)s);
     return s;
@@ -37,30 +43,127 @@ static const char *text(relax_context *ctx, rx_ex e)
 }
 
 static const char *const rows[][2] = {
-    {"n*4 + m", "m + n*4"}, {"m + 4*n", "m + n*4"}, {"n + n + n", "n*3"}, {"n - n", "0"}, {"n*0", "0"}, {"5 - n", "5 - n"}, {"-n", "-n"},
-    {"-n*4", "-n*4"}, {"n - m - 3", "n - m - 3"}, {"(n + 1)*(m + 2)", "m + n*2 + m*n + 2"}, {"n*m - m*n", "0"}, {"n*4//4", "n"}, {"(i*8 + j)//8", "i + j//8"},
-    {"(i*8 + j)%8", "j%8"}, {"(n + 31)//32*32", "(n + 31)//32*32"}, {"(n - 1)//32", "(n + 31)//32 - 1"}, {"n*m//m", "n"}, {"(y + x*z)%z", "y%z"},
-    {"(n*a)//(n*b)", "a//b"}, {"(n + 1)*(m + 2)//(n + 1)", "m + 2"}, {"x//4//2", "x//8"}, {"(x%8)%4", "x%4"}, {"(x%4)%8", "x%4"}, {"x%4//4", "0"},
-    {"(4*x + 2)%6", "(1 - x)%3*2"}, {"n//(-2)", "(-n)//2"}, {"-(n//2)", "-(n//2)"}, {"(x - x%y)%y", "0"}, {"n//1", "n"}, {"n%1", "0"}, {"7//-2", "-4"},
-    {"7%-2", "-1"}, {"-7//2", "-4"}, {"truncdiv(-7, 2)", "-3"}, {"truncmod(-7, 2)", "-1"}, {"truncdiv(x*4, -2)", "-x*2"}, {"x << 3", "x*8"}, {"x >> 3", "x//8"},
-    {"x & 7", "x%8"}, {"x | 0", "x"}, {"x ^ x", "0"}, {"max(0, n)", "max(n, 0)"}, {"min(max(x, y), x)", "x"}, {"min(x + 1, x + 3)", "x + 1"},
-    {"min(min(b, a), c)", "min(min(a, b), c)"}, {"max(min(x, 5), min(x, 5))", "min(x, 5)"}, {"i < n", "i < n"}, {"i <= n - 1", "i < n"},
-    {"2*i < 2*n", "i < n"}, {"x*2 >= 50", "25 <= x"}, {"x*(-2) <= -1", "1 <= x"}, {"2*n == 2*m + 1", "false"}, {"n == n + 1", "false"},
-    {"m*3 == n*3", "m == n"}, {"n > m", "m < n"}, {"not (x < y and y < z)", "y <= x or z <= y"}, {"p and not p", "false"}, {"p or not p", "true"},
-    {"p and (q or p)", "p"}, {"p == true", "p"}, {"p != true", "not p"}, {"select(true, x, y)", "x"}, {"select(p, x, x)", "x"},
-    {"select(p, true, q)", "p or q"}, {"i64(p)", "select(p, 1, 0)"}, {"bool(x)", "x != 0"}, {"x + 9223372036854775807 + 1", "x + 9223372036854775807 + 1"},
-    {"x - 9223372036854775808", "x - 9223372036854775808"}, {"x*9223372036854775807*2", "x*9223372036854775807*2"}, {"abs(-3)", "3"}, {"pow(2, 10)", "1024"},
-    {"pow(3, -1)", "0"}, {"0x1F + x", "x + 31"}, {"a*b*c*(e//2)", "a*b*c*(e//2)"}, {"~x", "-x - 1"}, {"1 + 2*3", "7"},
+    {"n*4 + m", "m + n*4"},
+    {"m + 4*n", "m + n*4"},
+    {"n + n + n", "n*3"},
+    {"n - n", "0"},
+    {"n*0", "0"},
+    {"5 - n", "5 - n"},
+    {"-n", "-n"},
+    {"-n*4", "-n*4"},
+    {"n - m - 3", "n - m - 3"},
+    {"(n + 1)*(m + 2)", "m + n*2 + m*n + 2"},
+    {"n*m - m*n", "0"},
+    {"n*4//4", "n"},
+    {"(i*8 + j)//8", "i + j//8"},
+    {"(i*8 + j)%8", "j%8"},
+    {"(n + 31)//32*32", "(n + 31)//32*32"},
+    {"(n - 1)//32", "(n + 31)//32 - 1"},
+    {"n*m//m", "n"},
+    {"(y + x*z)%z", "y%z"},
+    {"(n*a)//(n*b)", "a//b"},
+    {"(n + 1)*(m + 2)//(n + 1)", "m + 2"},
+    {"x//4//2", "x//8"},
+    {"(x%8)%4", "x%4"},
+    {"(x%4)%8", "x%4"},
+    {"x%4//4", "0"},
+    {"(4*x + 2)%6", "(1 - x)%3*2"},
+    {"n//(-2)", "(-n)//2"},
+    {"-(n//2)", "-(n//2)"},
+    {"(x - x%y)%y", "0"},
+    {"n//1", "n"},
+    {"n%1", "0"},
+    {"7//-2", "-4"},
+    {"7%-2", "-1"},
+    {"-7//2", "-4"},
+    {"truncdiv(-7, 2)", "-3"},
+    {"truncmod(-7, 2)", "-1"},
+    {"truncdiv(x*4, -2)", "-x*2"},
+    {"x << 3", "x*8"},
+    {"x >> 3", "x//8"},
+    {"x & 7", "x%8"},
+    {"x | 0", "x"},
+    {"x ^ x", "0"},
+    {"max(0, n)", "max(n, 0)"},
+    {"min(max(x, y), x)", "x"},
+    {"min(x + 1, x + 3)", "x + 1"},
+    {"min(min(b, a), c)", "min(min(a, b), c)"},
+    {"max(min(x, 5), min(x, 5))", "min(x, 5)"},
+    {"i < n", "i < n"},
+    {"i <= n - 1", "i < n"},
+    {"2*i < 2*n", "i < n"},
+    {"x*2 >= 50", "25 <= x"},
+    {"x*(-2) <= -1", "1 <= x"},
+    {"2*n == 2*m + 1", "false"},
+    {"n == n + 1", "false"},
+    {"m*3 == n*3", "m == n"},
+    {"n > m", "m < n"},
+    {"not (x < y and y < z)", "y <= x or z <= y"},
+    {"p and not p", "false"},
+    {"p or not p", "true"},
+    {"p and (q or p)", "p"},
+    {"p == true", "p"},
+    {"p != true", "not p"},
+    {"select(true, x, y)", "x"},
+    {"select(p, x, x)", "x"},
+    {"select(p, true, q)", "p or q"},
+    {"i64(p)", "select(p, 1, 0)"},
+    {"bool(x)", "x != 0"},
+    {"x + 9223372036854775807 + 1", "x + 9223372036854775807 + 1"},
+    {"x - 9223372036854775808", "x - 9223372036854775808"},
+    {"x*9223372036854775807*2", "x*9223372036854775807*2"},
+    {"abs(-3)", "3"},
+    {"pow(2, 10)", "1024"},
+    {"pow(3, -1)", "0"},
+    {"0x1F + x", "x + 31"},
+    {"a*b*c*(e//2)", "a*b*c*(e//2)"},
+    {"~x", "-x - 1"},
+    {"1 + 2*3", "7"},
     /* data: only constants fold */
-    {"F*2 + 1", "F * 2.0 + 1.0"}, {"F + 0", "F + 0.0"}, {"F - F", "F - F"}, {"F*(F + 1)", "F * (F + 1.0)"}, {"(F + 1) + F", "F + 1.0 + F"},
-    {"F + (1 + F)", "F + (1.0 + F)"}, {"I + 1 + 2", "I + 1 + 2"}, {"I//0", "I // 0"}, {"i32(2147483647) + i32(1)", "i32(-2147483648)"},
-    {"i8(100) + i8(100)", "i8(-56)"}, {"u8(3) - u8(5)", "u8(254)"}, {"u64(18446744073709551615)", "u64(18446744073709551615)"},
-    {"i8(7) // i8(-2)", "i8(-4)"}, {"u8(200) >> u8(9)", "u8(0)"}, {"i8(-1) >> i8(9)", "i8(-1)"}, {"f16(F)", "f16(F)"}, {"f16(0.1)", "f16(0.099975586)"}, {"f64(0.1)", "f64(0.1)"},
-    {"D + 0.1", "D + 0.1"}, {"H + 65504.0", "H + 65504.0"}, {"f32(0.1) + f32(0.2)", "0.3"}, {"1.5 + 2.25", "3.75"}, {"i32(3.99)", "i32(3)"},
-    {"i32(-3.99)", "i32(-3)"}, {"u8(-1.5)", "u8(0)"}, {"i8(nan)", "i8(0)"}, {"min(F, nan)", "min(F, nan)"}, {"1.0/0.0", "inf"}, {"-1.0/0.0", "-inf"},
-    {"select(x < y, F, 2)", "select(x < y, F, 2.0)"}, {"max(F, 0)", "max(F, 0.0)"}, {"isnan(F)", "isnan(F)"}, {"fma(F, 2, 1)", "fma(F, 2.0, 1.0)"},
-    {"bitcast(i32, F)", "bitcast(i32, F)"}, {"F < 1 and F > 0", "F < 1.0 and 0.0 < F"}, {"-F", "-F"}, {"-(F*2)", "-(F * 2.0)"}, {"-(-1.5)*F", "1.5 * F"},
-    {"F/F/F", "F / F / F"}, {"F/(F/F)", "F / (F / F)"}, {"(I & 3) + 1", "(I & 3) + 1"}, {"I & 3 + 1", "I & 4"}, {"exp(-F)", "exp(-F)"}, {"U + 18446744073709551615", "U + 18446744073709551615"},
+    {"F*2 + 1", "F * 2.0 + 1.0"},
+    {"F + 0", "F + 0.0"},
+    {"F - F", "F - F"},
+    {"F*(F + 1)", "F * (F + 1.0)"},
+    {"(F + 1) + F", "F + 1.0 + F"},
+    {"F + (1 + F)", "F + (1.0 + F)"},
+    {"I + 1 + 2", "I + 1 + 2"},
+    {"I//0", "I // 0"},
+    {"i32(2147483647) + i32(1)", "i32(-2147483648)"},
+    {"i8(100) + i8(100)", "i8(-56)"},
+    {"u8(3) - u8(5)", "u8(254)"},
+    {"u64(18446744073709551615)", "u64(18446744073709551615)"},
+    {"i8(7) // i8(-2)", "i8(-4)"},
+    {"u8(200) >> u8(9)", "u8(0)"},
+    {"i8(-1) >> i8(9)", "i8(-1)"},
+    {"f16(F)", "f16(F)"},
+    {"f16(0.1)", "f16(0.099975586)"},
+    {"f64(0.1)", "f64(0.1)"},
+    {"D + 0.1", "D + 0.1"},
+    {"H + 65504.0", "H + 65504.0"},
+    {"f32(0.1) + f32(0.2)", "0.3"},
+    {"1.5 + 2.25", "3.75"},
+    {"i32(3.99)", "i32(3)"},
+    {"i32(-3.99)", "i32(-3)"},
+    {"u8(-1.5)", "u8(0)"},
+    {"i8(nan)", "i8(0)"},
+    {"min(F, nan)", "min(F, nan)"},
+    {"1.0/0.0", "inf"},
+    {"-1.0/0.0", "-inf"},
+    {"select(x < y, F, 2)", "select(x < y, F, 2.0)"},
+    {"max(F, 0)", "max(F, 0.0)"},
+    {"isnan(F)", "isnan(F)"},
+    {"fma(F, 2, 1)", "fma(F, 2.0, 1.0)"},
+    {"bitcast(i32, F)", "bitcast(i32, F)"},
+    {"F < 1 and F > 0", "F < 1.0 and 0.0 < F"},
+    {"-F", "-F"},
+    {"-(F*2)", "-(F * 2.0)"},
+    {"-(-1.5)*F", "1.5 * F"},
+    {"F/F/F", "F / F / F"},
+    {"F/(F/F)", "F / (F / F)"},
+    {"(I & 3) + 1", "(I & 3) + 1"},
+    {"I & 3 + 1", "I & 4"},
+    {"exp(-F)", "exp(-F)"},
+    {"U + 18446744073709551615", "U + 18446744073709551615"},
     {"1 + 2 + F", "3.0 + F"},
 };
 
@@ -76,7 +179,8 @@ static void text_rows(void **state)
         rx_ex e = parse(&w, rows[i][0]);
         const char *s = text(w.ctx, e);
         bool same = !strcmp(s, rows[i][1]), back = parse(&w, s) == e;
-        if (!same || !back) print_error("%s: got %s, want %s%s\n", rows[i][0], s, rows[i][1], back ? "" : "; it reads back as another");
+        if (!same || !back)
+            print_error("%s: got %s, want %s%s\n", rows[i][0], s, rows[i][1], back ? "" : "; it reads back as another");
         bad = bad + (!same || !back);
         TL_END(w.ctx)
         tl_done(&th, w.ctx);
@@ -84,12 +188,37 @@ static void text_rows(void **state)
     assert_int_equal(bad, 0);
 }
 
-static const struct { const char *text; int error; uint32_t col; } faults[] = {
-    {"", RXE_SYNTAX, 1}, {"n +", RXE_SYNTAX, 4}, {"(n", RXE_SYNTAX, 3}, {"n)", RXE_SYNTAX, 2}, {"n m", RXE_SYNTAX, 3}, {"n ** 2", RXE_SYNTAX, 4},
-    {"a < b < c", RXE_SYNTAX, 7}, {"F + true", RXE_DTYPE, 0}, {"n + p", RXE_DTYPE, 0}, {"n and p", RXE_DTYPE, 0}, {"F % I", RXE_DTYPE, 0}, {"F & F", RXE_DTYPE, 0},
-    {"n/2", RXE_DTYPE, 0}, {"not n", RXE_DTYPE, 0}, {"unknown + 1", RXE_TEXT_NAME, 9}, {"foo(1)", RXE_TEXT_NAME, 7}, {"min(1)", RXE_SYNTAX, 7}, {"min(1, 2, 3)", RXE_SYNTAX, 13},
-    {"select(1, 2, 3)", RXE_DTYPE, 0}, {"99999999999999999999", RXE_SYNTAX, 1}, {"9223372036854775808", RXE_SYNTAX, 20}, {"B + 300", RXE_DTYPE, 0}, {"0x", RXE_SYNTAX, 1},
-    {"3abc", RXE_SYNTAX, 1}, {"n $ 3", RXE_SYNTAX, 3}, {"n \x01 3", RXE_SYNTAX, 3}, {"\"abc", RXE_SYNTAX, 1}, {"bitcast(i64, F)", RXE_DTYPE, 0}, {"n[3]", RXE_SYNTAX, 2},
+static const struct { const char *text; int error; uint32_t col;
+} faults[] = {
+    {"", RXE_SYNTAX, 1},
+    {"n +", RXE_SYNTAX, 4},
+    {"(n", RXE_SYNTAX, 3},
+    {"n)", RXE_SYNTAX, 2},
+    {"n m", RXE_SYNTAX, 3},
+    {"n ** 2", RXE_SYNTAX, 4},
+    {"a < b < c", RXE_SYNTAX, 7},
+    {"F + true", RXE_DTYPE, 0},
+    {"n + p", RXE_DTYPE, 0},
+    {"n and p", RXE_DTYPE, 0},
+    {"F % I", RXE_DTYPE, 0},
+    {"F & F", RXE_DTYPE, 0},
+    {"n/2", RXE_DTYPE, 0},
+    {"not n", RXE_DTYPE, 0},
+    {"unknown + 1", RXE_TEXT_NAME, 9},
+    {"foo(1)", RXE_TEXT_NAME, 7},
+    {"min(1)", RXE_SYNTAX, 7},
+    {"min(1, 2, 3)", RXE_SYNTAX, 13},
+    {"select(1, 2, 3)", RXE_DTYPE, 0},
+    {"99999999999999999999", RXE_SYNTAX, 1},
+    {"9223372036854775808", RXE_SYNTAX, 20},
+    {"B + 300", RXE_DTYPE, 0},
+    {"0x", RXE_SYNTAX, 1},
+    {"3abc", RXE_SYNTAX, 1},
+    {"n $ 3", RXE_SYNTAX, 3},
+    {"n \x01 3", RXE_SYNTAX, 3},
+    {"\"abc", RXE_SYNTAX, 1},
+    {"bitcast(i64, F)", RXE_DTYPE, 0},
+    {"n[3]", RXE_SYNTAX, 2},
 };
 
 static void fault_rows(void **state)
@@ -106,7 +235,8 @@ static void fault_rows(void **state)
             ok = true;
             rx_leave(&w.ctx->heap, &f);
         }
-        if (ok || tl_last_error(w.ctx) != faults[i].error) print_error("%s: error %d\n", faults[i].text, tl_last_error(w.ctx));
+        if (ok || tl_last_error(w.ctx) != faults[i].error)
+            print_error("%s: error %d\n", faults[i].text, tl_last_error(w.ctx));
         assert_false(ok);
         assert_int_equal(tl_last_error(w.ctx), faults[i].error);
         if (faults[i].col) assert_int_equal(rx_diag_at(w.ctx, 0)->where.col, faults[i].col);
@@ -193,7 +323,8 @@ static void long_sums(void **state)
     for (int k = 0; k < 2; k++) {
         uint32_t n = k ? 20000 : 10000;
         rx_ex *t = RX_NEWN(&ctx->arena, rx_ex, n);
-        for (uint32_t i = 0; i < n; i++) t[i] = rx_muli(ctx, rx_sym_new(ctx, rx_strf(ctx, "s%d_%u", k, i), RELAX_I64), i % 7 + 1);
+        for (uint32_t i = 0; i < n; i++)
+            t[i] = rx_muli(ctx, rx_sym_new(ctx, rx_strf(ctx, "s%d_%u", k, i), RELAX_I64), i % 7 + 1);
         clock_t t0 = clock();
         rx_ex e = rx_sum(ctx, t, n);
         took[k] = ms(t0);
@@ -332,8 +463,14 @@ static void allocation_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_rows), cmocka_unit_test(fault_rows), cmocka_unit_test(nesting_is_bounded), cmocka_unit_test(sharing_is_linear),
-        cmocka_unit_test(long_sums), cmocka_unit_test(order_does_not_matter), cmocka_unit_test(walks), cmocka_unit_test(allocation_failures),
+        cmocka_unit_test(text_rows),
+        cmocka_unit_test(fault_rows),
+        cmocka_unit_test(nesting_is_bounded),
+        cmocka_unit_test(sharing_is_linear),
+        cmocka_unit_test(long_sums),
+        cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(walks),
+        cmocka_unit_test(allocation_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

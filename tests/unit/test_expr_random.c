@@ -1,5 +1,6 @@
-/* test_expr_random.c: random expressions, evaluated by a plain tree walk of their own, against canonical form, simplification,
- * bounds, congruences, prover and text form. RELAX_SEED and RELAX_N (number of expressions) change the run. */
+/* test_expr_random.c: random expressions, evaluated by a plain tree walk of their own, against canonical form,
+ * simplification, bounds, congruences, prover and text form. RELAX_SEED and RELAX_N (number of expressions) change
+ * the run. */
 #include "testlib.h"
 
 #include "expr/expr.h"
@@ -39,8 +40,10 @@ static ast *boolean(gen *g, int depth);
 
 static ast *integer(gen *g, int depth)
 {
-    static const rx_eop ops[] = {RX_EX_ADD, RX_EX_ADD, RX_EX_SUB, RX_EX_MUL, RX_EX_FLOORDIV, RX_EX_FLOORMOD, RX_EX_FLOORDIV, RX_EX_FLOORMOD,
-        RX_EX_MIN, RX_EX_MAX, RX_EX_TRUNCDIV, RX_EX_TRUNCMOD, RX_EX_BITAND, RX_EX_BITOR, RX_EX_BITXOR, RX_EX_SHL, RX_EX_SHR};
+    static const rx_eop ops[] = {RX_EX_ADD,      RX_EX_ADD,      RX_EX_SUB,      RX_EX_MUL,   RX_EX_FLOORDIV,
+                                 RX_EX_FLOORMOD, RX_EX_FLOORDIV, RX_EX_FLOORMOD, RX_EX_MIN,   RX_EX_MAX,
+                                 RX_EX_TRUNCDIV, RX_EX_TRUNCMOD, RX_EX_BITAND,   RX_EX_BITOR, RX_EX_BITXOR,
+                                 RX_EX_SHL,      RX_EX_SHR};
     if (depth == 0 || g->used > 200 || pick(g, 8) == 0)
         return pick(g, 3) ? node(g, RX_EX_SYM, pick(g, NVARS)) : node(g, RX_EX_INT, pick(g, 13) - 4);
     int64_t k = pick(g, 20);
@@ -163,7 +166,8 @@ static void make_facts(world *w, gen *g)
         w->rest[i] = w->mod[i] > 1 ? pick(g, w->mod[i]) : 0;
         if (w->lo[i] > -20) rx_facts_add(w->facts, rx_le(ctx, rx_int(ctx, w->lo[i]), w->syms[i]));
         if (w->hi[i] < 20) rx_facts_add(w->facts, rx_le(ctx, w->syms[i], rx_int(ctx, w->hi[i])));
-        if (w->mod[i] > 1) rx_facts_add(w->facts, rx_eq(ctx, rx_modi(ctx, w->syms[i], w->mod[i]), rx_int(ctx, w->rest[i])));
+        if (w->mod[i] > 1)
+            rx_facts_add(w->facts, rx_eq(ctx, rx_modi(ctx, w->syms[i], w->mod[i]), rx_int(ctx, w->rest[i])));
         rx_map_put(&w->env, RX_KEY(w->syms[i]), &w->v[i]);
     }
     w->extra = pick(g, 3) ? NULL : boolean(g, 1);
@@ -175,7 +179,8 @@ static bool point(world *w, gen *g)
 {
     int64_t r;
     for (int i = 0; i < NVARS; i++) {
-        int64_t lo = w->lo[i] == -20 ? (pick(g, 4) ? -12 : -300) : w->lo[i], hi = w->hi[i] == 20 ? (pick(g, 4) ? 12 : 300) : w->hi[i];
+        int64_t lo = w->lo[i] == -20 ? (pick(g, 4) ? -12 : -300) : w->lo[i],
+                hi = w->hi[i] == 20 ? (pick(g, 4) ? 12 : 300) : w->hi[i];
         if (hi < lo) lo = hi - 5;
         w->v[i] = lo + pick(g, hi - lo + 1);
         if (w->mod[i] > 1 && ((w->v[i] % w->mod[i]) + w->mod[i]) % w->mod[i] != w->rest[i]) return false;
@@ -193,7 +198,8 @@ static void explain(world *w, const char *what, rx_ex e, rx_ex s)
     rx_puts(&b, "  under");
     for (uint32_t i = 0; w->extra && i < 1; i++) rx_putc(&b, ' '), rx_print_expr(&b, build(w->ctx, w->extra, w->syms));
     for (int i = 0; i < NVARS; i++)
-        rx_putf(&b, " %s=%lld in [%lld,%lld]%%%lld", names[i], (long long)w->v[i], (long long)w->lo[i], (long long)w->hi[i], (long long)w->mod[i]);
+        rx_putf(&b, " %s=%lld in [%lld,%lld]%%%lld", names[i], (long long)w->v[i], (long long)w->lo[i],
+                (long long)w->hi[i], (long long)w->mod[i]);
     print_error("%s: %s\n", what, b.at);
 }
 
@@ -221,14 +227,16 @@ static int one(world *w, gen *g, bool is_bool)
     rx_buf_init(&text, &ctx->arena);
     rx_print_expr(&text, e);
     rx_scope_fns fns = {by_name, NULL, w};
-    if (rx_parse_expr_text(ctx, text.at, text.n, &fns) != e) explain(w, "text", e, rx_parse_expr_text(ctx, text.at, text.n, &fns)), bad++;
+    if (rx_parse_expr_text(ctx, text.at, text.n, &fns) != e)
+        explain(w, "text", e, rx_parse_expr_text(ctx, text.at, text.n, &fns)), bad++;
     for (int i = 0; i < POINTS * 3 && !bad; i++) {
         if (!point(w, g) || !eval(t, w->v, &r)) continue;
         if (!agrees(w, e, r)) explain(w, "canonical form", e, rx_int(ctx, r)), bad++;
         if (!agrees(w, s, r)) explain(w, "simplified", e, s), bad++;
         if (r < lo || r > hi) explain(w, "bounds", e, rx_int(ctx, r)), bad++;
         if (c ? (r - b) % c != 0 : r != b) explain(w, "congruence", e, rx_int(ctx, c)), bad++;
-        if (truth != RX_UNKNOWN && (truth == RX_TRUE) != (r != 0)) explain(w, "proof", e, rx_bool(ctx, truth == RX_TRUE)), bad++;
+        if (truth != RX_UNKNOWN && (truth == RX_TRUE) != (r != 0))
+            explain(w, "proof", e, rx_bool(ctx, truth == RX_TRUE)), bad++;
     }
     return bad;
 }
@@ -267,14 +275,31 @@ typedef __int128 wide;
 
 static int64_t big(gen *g)
 {
-    static const int64_t v[] = {INT64_MIN, INT64_MIN + 1, -((int64_t)1 << 62), INT64_MIN / 3, -((int64_t)1 << 31) - 1, -7, -1, 0, 1, 2, 3, 8,
-        ((int64_t)1 << 31), ((int64_t)1 << 32) + 1, (int64_t)1 << 62, INT64_MAX / 2, INT64_MAX - 1, INT64_MAX};
+    static const int64_t v[] = {INT64_MIN,
+                                INT64_MIN + 1,
+                                -((int64_t)1 << 62),
+                                INT64_MIN / 3,
+                                -((int64_t)1 << 31) - 1,
+                                -7,
+                                -1,
+                                0,
+                                1,
+                                2,
+                                3,
+                                8,
+                                ((int64_t)1 << 31),
+                                ((int64_t)1 << 32) + 1,
+                                (int64_t)1 << 62,
+                                INT64_MAX / 2,
+                                INT64_MAX - 1,
+                                INT64_MAX};
     return v[pick(g, sizeof v / sizeof v[0])];
 }
 
 static ast *large(gen *g, int depth)
 {
-    static const rx_eop ops[] = {RX_EX_ADD, RX_EX_SUB, RX_EX_MUL, RX_EX_FLOORDIV, RX_EX_FLOORMOD, RX_EX_MIN, RX_EX_MAX, RX_EX_ADD, RX_EX_TRUNCDIV};
+    static const rx_eop ops[] = {RX_EX_ADD, RX_EX_SUB, RX_EX_MUL, RX_EX_FLOORDIV, RX_EX_FLOORMOD,
+                                 RX_EX_MIN, RX_EX_MAX, RX_EX_ADD, RX_EX_TRUNCDIV};
     if (depth == 0) return pick(g, 2) ? node(g, RX_EX_SYM, pick(g, NVARS)) : node(g, RX_EX_INT, big(g));
     ast *t = node(g, ops[pick(g, sizeof ops / sizeof ops[0])], 0);
     t->a[0] = large(g, depth - 1);
@@ -288,7 +313,8 @@ static bool eval_wide(const ast *t, const int64_t *v, wide *r)
     if (t->op == RX_EX_INT) return *r = t->v, true;
     if (t->op == RX_EX_SYM) return *r = v[t->v], true;
     if (!eval_wide(t->a[0], v, &x) || !eval_wide(t->a[1], v, &y)) return false;
-    if (t->op == RX_EX_MUL && (x > (wide)1 << 62 || x < -((wide)1 << 62) || y > (wide)1 << 62 || y < -((wide)1 << 62))) return false;
+    if (t->op == RX_EX_MUL && (x > (wide)1 << 62 || x < -((wide)1 << 62) || y > (wide)1 << 62 || y < -((wide)1 << 62)))
+        return false;
     bool div = t->op == RX_EX_FLOORDIV || t->op == RX_EX_FLOORMOD || t->op == RX_EX_TRUNCDIV;
     if (div && y == 0) return false;
     wide q = div ? x / y : 0, m = div ? x % y : 0, f = div && m != 0 && (m < 0) != (y < 0);
@@ -326,12 +352,16 @@ static int one_large(world *w, gen *g)
         wide r, r2;
         for (int k = 0; k < NVARS; k++) w->v[k] = big(g);
         if (!eval_wide(t, w->v, &r)) continue;
-        if (rx_eval(ctx, e, &w->env, &got) == RX_EVAL_OK && got != r) explain(w, "canonical form", e, rx_int(ctx, got)), bad++;
+        if (rx_eval(ctx, e, &w->env, &got) == RX_EVAL_OK && got != r)
+            explain(w, "canonical form", e, rx_int(ctx, got)), bad++;
         if (rx_eval(ctx, s, &w->env, &got) == RX_EVAL_OK && got != r) explain(w, "simplified", e, s), bad++;
-        if ((lo != INT64_MIN && r < lo) || (hi != INT64_MAX && r > hi)) explain(w, "bounds", e, rx_int(ctx, lo != INT64_MIN && r < lo ? lo : hi)), bad++;
+        if ((lo != INT64_MIN && r < lo) || (hi != INT64_MAX && r > hi))
+            explain(w, "bounds", e, rx_int(ctx, lo != INT64_MIN && r < lo ? lo : hi)), bad++;
         if (m ? (r - b) % m != 0 : r != b) explain(w, "congruence", e, rx_int(ctx, m)), bad++;
-        if (truth != RX_UNKNOWN && eval_wide(u, w->v, &r2) && (truth == RX_TRUE) != (r <= r2)) explain(w, "proof", c, d), bad++;
-        if (rx_eval(ctx, c, &w->env, &got) == RX_EVAL_OK && eval_wide(u, w->v, &r2) && got != (r <= r2)) explain(w, "comparison", c, d), bad++;
+        if (truth != RX_UNKNOWN && eval_wide(u, w->v, &r2) && (truth == RX_TRUE) != (r <= r2))
+            explain(w, "proof", c, d), bad++;
+        if (rx_eval(ctx, c, &w->env, &got) == RX_EVAL_OK && eval_wide(u, w->v, &r2) && got != (r <= r2))
+            explain(w, "comparison", c, d), bad++;
     }
     return bad;
 }

@@ -1,6 +1,8 @@
-/* test_expr_rules.c: every line of rules.def, tried on all small values of its names by an evaluator of its own, and fired once.
+/* test_expr_rules.c: every line of rules.def, tried on all small values of its names by an evaluator of its own,
+ * and fired once.
  *
- * The text is read here by a small recursive reader, not by the library's parser, because that canonicalises both sides. */
+ * The text is read here by a small recursive reader, not by the library's parser, because that canonicalises both
+ * sides. */
 #include "testlib.h"
 
 #include "expr/expr.h"
@@ -192,7 +194,8 @@ static rx_ex resolve(void *arg, rx_lexer *l, const char *name)
     return s->v[i];
 }
 
-/* Each rule fires on its own left side for some constants: a rule that the constructors or an earlier form make dead is found. */
+/* Each rule fires on its own left side for some constants: a rule that the constructors or an earlier form make
+ * dead is found. */
 static void every_rule_fires(void **state)
 {
     (void)state;
