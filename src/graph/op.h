@@ -4,11 +4,15 @@
 #define RX_GRAPH_OP_H
 #include "graph/graph.h"
 
-enum { RX_OPF_DYNAMIC = 1,             /* the result's shape depends on values: run by a builtin of the runtime, which allocates the result */
-       RX_OPF_VIEW = 2,                /* may share the memory of its first argument (same elements in row-major order) */
+/* the result's shape depends on values: run by a builtin of the runtime, which allocates the result */
+enum { RX_OPF_DYNAMIC = 1,
+       /* may share the memory of its first argument (same elements in row-major order) */
+       RX_OPF_VIEW = 2,
        RX_OPF_HOST = 4,                /* shape_of and the like: no tensor program */
-       RX_OPF_BUILTIN = 8,             /* lowered to a destination-passing call of a library function built into the runtime ("rx.sort") */
-       RX_OPF_INPLACE = 16 };          /* result 0 is written over argument 0, which dies: lowered to call_tir_inplace */
+       /* lowered to a destination-passing call of a library function built into the runtime ("rx.sort") */
+       RX_OPF_BUILTIN = 8,
+       /* result 0 is written over argument 0, which dies: lowered to call_tir_inplace */
+       RX_OPF_INPLACE = 16 };
 typedef struct rx_attr_decl { const char *key; rx_akind kind; bool optional, has_def; rx_attr def; } rx_attr_decl;
 
 /* One call while it is deduced. Fails by rx_fail_op; obligations by rx_require(c->f, c->checks, …). */
@@ -23,10 +27,12 @@ typedef struct rx_call {
 /* One call while it is made into a tensor program. */
 typedef struct rx_legal {
     relax_context *ctx; rx_tb tb; const rx_op *op;
-    rx_ty *in; uint32_t n;             /* argument annotations (known shapes), in the symbols of the new prim func; NULL: absent */
+    /* argument annotations (known shapes), in the symbols of the new prim func; NULL: absent */
+    rx_ty *in; uint32_t n;
     rx_ty out;                         /* Tensor or Tuple of Tensors */
     const rx_attrs *attrs;
-    relax_buffer **x, **y;             /* parameter buffers: of the tensor arguments in order (NULL: absent or no tensor), of the outputs */
+    /* parameter buffers: of the tensor arguments in order (NULL: absent or no tensor), of the outputs */
+    relax_buffer **x, **y;
 } rx_legal;
 struct rx_op {
     const char *name;
@@ -42,13 +48,16 @@ struct rx_op {
 };
 struct rx_optab { rx_arena *a; RX_VEC(const rx_op *) all; rx_map by_name; };
 /* op.c (graph/) */
-void rx_optab_init(relax_context *ctx);                                         /* an empty table; room op/ fills it (rx_ops_init) */
+/* an empty table; room op/ fills it (rx_ops_init) */
+void rx_optab_init(relax_context *ctx);
 const rx_op *rx_op_find(relax_context *ctx, const char *name);                  /* NULL if unknown */
 void rx_op_add(relax_context *ctx, const rx_op *op);                            /* RXE_DUPLICATE */
 /* "axis:int?, keepdims:bool=false, out_dtype:dtype?" -> declarations (? optional, =default, else required) */
 void rx_op_parse_attrs(relax_context *ctx, const char *spec, rx_attr_decl **out, uint32_t *n);
-/* checks given attributes against the declaration, converts (int -> float, int list -> expr list), fills defaults, sorts; RXE_ATTR */
+/* checks given attributes against the declaration, converts (int -> float, int list -> expr list), fills defaults,
+ * sorts; RXE_ATTR */
 rx_attrs rx_op_attrs(relax_context *ctx, rx_arena *a, const rx_op *op, const rx_attr *given, uint32_t n);
 rx_ty rx_op_deduce(rx_call *c);        /* checks the number of arguments, then op->deduce */
-RX_NORETURN void rx_fail_op(rx_call *c, enum rx_err e, const char *fmt, ...) RX_PRINTF(3, 4);   /* message begins with the operator's name */
+/* message begins with the operator's name */
+RX_NORETURN void rx_fail_op(rx_call *c, enum rx_err e, const char *fmt, ...) RX_PRINTF(3, 4);
 #endif

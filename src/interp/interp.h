@@ -21,20 +21,21 @@ struct rx_ival {
     int64_t *dims;
     void *data;                        /* TENSOR */
     size_t bytes;
-    uint64_t
-        bits; /* PRIM: the element, as in memory. SHAPE: bit i: dim i is a 0 that stands in the program (see reshape) */
+    /* PRIM: the element, as in memory. SHAPE: bit i: dim i is a 0 that stands in the program (see reshape) */
+    uint64_t bits;
     rx_ival **at; uint32_t n;          /* TUPLE */
     relax_function *fn;                /* FUNC */
     const char *s;                     /* STR */
 };
+/* copies; data NULL: poisoned */
 rx_ival *rx_ival_tensor(relax_context *ctx, rx_arena *a, relax_dtype t, const int64_t *dims, int32_t ndim,
-                        const void *data); /* copies; data NULL: poisoned */
+                        const void *data);
 rx_ival *rx_ival_shape(rx_arena *a, const int64_t *dims, int32_t ndim);
 rx_ival *rx_ival_int(rx_arena *a, int64_t v);                                   /* Prim(i64) */
 rx_ival *rx_ival_tuple(rx_arena *a, rx_ival *const *at, uint32_t n);
 int64_t rx_ival_count(const rx_ival *t);                                        /* elements of a tensor */
-rx_ty rx_ival_type(relax_context *ctx,
-                   const rx_ival *v); /* its annotation, all dims and i64 values constant; opaque for functions */
+/* its annotation, all dims and i64 values constant; opaque for functions */
+rx_ty rx_ival_type(relax_context *ctx, const rx_ival *v);
 void rx_ival_print(rx_buf *b, const rx_ival *v);                                /* for messages and tests */
 
 /* --- run.c: graph functions --- */
