@@ -27,10 +27,12 @@ static const row rows[RX_OP_COUNT] = {
 
 void rx_ops_init(relax_context *ctx)
 {
-    if (ctx->ops)
+    if (ctx->ops && ctx->ops->by_name.n >= RX_OP_COUNT)
         return;
     rx_optab_init(ctx);
     rx_arena *a = ctx->ops->a;
+    ctx->ops->all.n = 0;               /* a first try may have run out of memory half way */
+    rx_map_init(&ctx->ops->by_name, a);
     for (int32_t i = 0; i < RX_OP_COUNT; i++) {
         const row *r = &rows[i];
         rx_op *op = RX_NEW(a, rx_op);

@@ -214,10 +214,41 @@ static void test_table(void **state)
     tl_done(&th, ctx);
 }
 
+/* Each allocation of the table fails once; the next try completes it. */
+static int init_failing(relax_context *ctx, tl_heap *th, int64_t n)
+{
+    volatile int failed = 1;
+    rx_frame f;
+    tl_fail(th, n, false);
+    if (RX_ENTER(&ctx->heap, &f)) {
+        rx_ops_init(ctx);
+        failed = 0;
+        rx_leave(&ctx->heap, &f);
+    }
+    tl_fail(th, 0, false);
+    return failed;
+}
+
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    int failed = 1;
+    for (int64_t n = 1; failed; n++) {
+        tl_heap th;
+        relax_context *ctx = tl_context(&th);
+        failed = init_failing(ctx, &th, n);
+        assert_int_equal(init_failing(ctx, &th, 0), 0);
+        assert_int_equal(ctx->ops->all.n, RX_OP_COUNT);
+        assert_non_null(rx_op_find(ctx, "take_gguf"));
+        tl_done(&th, ctx);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
