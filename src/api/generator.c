@@ -1,8 +1,8 @@
 /* generator.c: runs an executable of relax_model_import token by token: caches, positions, sampling.
  *
- * Everything is allocated when the generator is made; feeding and sampling allocate nothing. Several tokens go through `prefill`
- * in chunks, a single one through `decode`. A failing call leaves the generator as it was: what it may have written to the
- * caches lies behind the position, where it is overwritten. */
+ * Everything is allocated when the generator is made; feeding and sampling allocate nothing. Several tokens go through
+ * `prefill` in chunks, a single one through `decode`. A failing call leaves the generator as it was: what it may have
+ * written to the caches lies behind the position, where it is overwritten. */
 #include "api/sampler.h"
 #include "api/weights.h"
 #include "rt/rt.h"
@@ -29,14 +29,15 @@ static bool alive(const relax_generator *g) { return g && g->magic == GENERATOR_
 
 /* ---- making ---- */
 
-static relax_status number(const relax_generator *g, const relax_executable *e, const char *key, int64_t most, int64_t *v)
+static relax_status number(const relax_generator *g, const relax_executable *e, const char *key, int64_t most,
+                           int64_t *v)
 {
     const char *s = relax_executable_property(e, key);
     size_t n = s ? strlen(s) : 0;
     if (n && rx_read_i64(s, n, v) == n && *v >= 1 && *v <= most)
         return RELAX_OK;
-    return rx_error(g->ctx, RXE_UNSUPPORTED, NULL, "build it from relax_model_import", "the executable is no language model: '%s' is %s", key,
-                    s ? s : "missing");
+    return rx_error(g->ctx, RXE_UNSUPPORTED, NULL, "build it from relax_model_import",
+                    "the executable is no language model: '%s' is %s", key, s ? s : "missing");
 }
 
 static relax_status find_functions(relax_generator *g, const relax_executable *e)
@@ -44,11 +45,12 @@ static relax_status find_functions(relax_generator *g, const relax_executable *e
     g->prefill = rx_vm_function(g->vm, "prefill");
     g->decode = rx_vm_function(g->vm, "decode");
     if (g->prefill < 0 || g->decode < 0)
-        return rx_error(g->ctx, RXE_NOT_FOUND, NULL, "build it from relax_model_import", "the executable has no functions prefill and decode");
+        return rx_error(g->ctx, RXE_NOT_FOUND, NULL, "build it from relax_model_import",
+                        "the executable has no functions prefill and decode");
     int32_t most = RX_MIN(e->pkg.fns[g->prefill].nparams, e->pkg.fns[g->decode].nparams);
     if (g->layers > (most - 2) / 2)
-        return rx_error(g->ctx, RXE_UNSUPPORTED, NULL, "build it from relax_model_import", "the functions take no caches for %lld layers",
-                        (long long)g->layers);
+        return rx_error(g->ctx, RXE_UNSUPPORTED, NULL, "build it from relax_model_import",
+                        "the functions take no caches for %lld layers", (long long)g->layers);
     return RELAX_OK;
 }
 
@@ -100,8 +102,8 @@ static relax_status bind(relax_generator *g, const relax_executable *e, const re
     for (uint32_t i = 0; i < e->pkg.n_weights; i++) {
         const char *name = rx_pkg_str(&e->pkg, e->pkg.weights[i].name);
         if (!api_weights_find(w, name))
-            return rx_error(g->ctx, RXE_NO_WEIGHT, NULL, "give the file that the executable was built from", "%s has no tensor '%s'", w->path,
-                            name);
+            return rx_error(g->ctx, RXE_NO_WEIGHT, NULL, "give the file that the executable was built from",
+                            "%s has no tensor '%s'", w->path, name);
     }
     return relax_vm_bind_weights(g->vm, w);
 }
@@ -136,7 +138,8 @@ static void destroy(relax_generator *g)
     rx_heap_free(h, g, sizeof *g);
 }
 
-relax_status relax_generator_create(relax_executable *e, const relax_weights *w, const relax_vm_options *options, relax_generator **out)
+relax_status relax_generator_create(relax_executable *e, const relax_weights *w, const relax_vm_options *options,
+                                    relax_generator **out)
 {
     relax_vm *vm;
     if (out)
@@ -194,8 +197,10 @@ relax_status relax_generator_reset(relax_generator *g)
 static relax_status run(relax_generator *g, const int32_t *ids, int64_t n, int64_t past)
 {
     int64_t dims[] = { 1, n }, out_dims[] = { 1, g->vocab };
-    DLTensor tokens = { .data = (void *)(uintptr_t)ids, .device = { kDLCPU, 0 }, .ndim = 2, .dtype = { kDLInt, 32, 1 }, .shape = dims };
-    DLTensor logits = { .data = g->logits, .device = { kDLCPU, 0 }, .ndim = 2, .dtype = { kDLFloat, 32, 1 }, .shape = out_dims };
+    DLTensor tokens = {
+        .data = (void *)(uintptr_t)ids, .device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLInt, 32, 1}, .shape = dims};
+    DLTensor logits = {
+        .data = g->logits, .device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLFloat, 32, 1}, .shape = out_dims};
     const DLTensor *outs[] = { &logits };
     g->args[0] = (relax_any){ .kind = RELAX_ANY_DLTENSOR, .u.dl = &tokens };
     g->args[1] = (relax_any){ .kind = RELAX_ANY_INT, .u.i = past };
@@ -209,13 +214,14 @@ static relax_status run(relax_generator *g, const int32_t *ids, int64_t n, int64
 static relax_status check_ids(relax_generator *g, const int32_t *ids, size_t n)
 {
     if (n > (size_t)(g->context - g->position))
-        return rx_error(g->ctx, RXE_BOUND_EXCEEDED, NULL, "reset the generator, or import the model with a larger context",
-                        "%llu tokens after %lld exceed the context of %lld", (unsigned long long)n, (long long)g->position,
-                        (long long)g->context);
+        return rx_error(g->ctx, RXE_BOUND_EXCEEDED, NULL,
+                        "reset the generator, or import the model with a larger context",
+                        "%llu tokens after %lld exceed the context of %lld", (unsigned long long)n,
+                        (long long)g->position, (long long)g->context);
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= g->vocab)
-            return rx_error(g->ctx, RXE_INDEX, NULL, NULL, "token %llu is %d, the vocabulary has %lld", (unsigned long long)i, (int)ids[i],
-                            (long long)g->vocab);
+            return rx_error(g->ctx, RXE_INDEX, NULL, NULL, "token %llu is %d, the vocabulary has %lld",
+                            (unsigned long long)i, (int)ids[i], (long long)g->vocab);
     return RELAX_OK;
 }
 
@@ -246,8 +252,10 @@ relax_status relax_generator_feed(relax_generator *g, const int32_t *ids, size_t
 
 static relax_status need_logits(relax_generator *g)
 {
-    return g->ready ? RELAX_OK : rx_error(g->ctx, RXE_STATE, NULL, "feed tokens first", "there are no logits: no token was fed since the start, "
-                                                                                         "a reset or an error");
+    return g->ready ? RELAX_OK
+                    : rx_error(g->ctx, RXE_STATE, NULL, "feed tokens first",
+                               "there are no logits: no token was fed since the start, "
+                               "a reset or an error");
 }
 
 relax_status relax_generator_logits(relax_generator *g, const float **logits, size_t *n)

@@ -19,7 +19,8 @@ relax_module *relax_model_import(relax_context *ctx, const relax_weights *w, con
     API_TRY(ctx) {
         rx_where at = { .file = w->path };
         if (!w->gguf)
-            rx_fail_hint(ctx, RXE_UNSUPPORTED, &at, "convert it to GGUF", "safetensors files hold no description of a model");
+            rx_fail_hint(ctx, RXE_UNSUPPORTED, &at, "convert it to GGUF",
+                         "safetensors files hold no description of a model");
         relax_module *m = rx_model_import(ctx, w->gguf, o.exact != 0, o.context);
         rx_buf b;
         rx_buf_init(&b, rx_scratch(&ctx->heap));

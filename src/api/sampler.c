@@ -1,8 +1,8 @@
 /* sampler.c: repetition penalty, top-k, top-p, min-p, temperature, in this order; or the best token.
  *
- * Deterministic: equal logits are ordered by id, sums run in order in double, random numbers are SplitMix64 (Steele, Lea, Flood 2014)
- * from the seed. Candidates stand in a binary max-heap; popping moves the best ones to the end of the array, so that top-k and
- * top-p sort no more than what they keep. NaN counts as minus infinity. */
+ * Deterministic: equal logits are ordered by id, sums run in order in double, random numbers are SplitMix64 (Steele,
+ * Lea, Flood 2014) from the seed. Candidates stand in a binary max-heap; popping moves the best ones to the end of the
+ * array, so that top-k and top-p sort no more than what they keep. NaN counts as minus infinity. */
 #include <math.h>
 
 #include "api/sampler.h"

@@ -1,5 +1,5 @@
-/* tokenizer.c: tokenizers of GGUF files: text to ids and back, end tokens, chat prompts. They read the weights' mapped file, which
- * must stay open as long. */
+/* tokenizer.c: tokenizers of GGUF files: text to ids and back, end tokens, chat prompts. They read the weights' mapped
+ * file, which must stay open as long. */
 #include "api/weights.h"
 
 struct relax_tokenizer {
@@ -32,7 +32,8 @@ relax_status relax_tokenizer_create(const relax_weights *w, relax_tokenizer **ou
         return api_null(ctx, "out");
     rx_where at = { .file = w->path };
     if (!w->gguf)
-        return rx_error(ctx, RXE_UNSUPPORTED, &at, "use the GGUF file of the model", "safetensors files hold no tokenizer");
+        return rx_error(ctx, RXE_UNSUPPORTED, &at, "use the GGUF file of the model",
+                        "safetensors files hold no tokenizer");
     relax_tokenizer *const t = rx_heap_alloc(&ctx->heap, sizeof *t, _Alignof(relax_tokenizer));
     if (!t)
         return rx_error(ctx, RXE_OOM, NULL, NULL, "no memory for a tokenizer");
@@ -54,8 +55,8 @@ void relax_tokenizer_destroy(relax_tokenizer *t)
         tokenizer_free(t);
 }
 
-int64_t relax_tokenizer_encode(relax_tokenizer *t, const char *text, size_t length, int32_t add_bos, int32_t special, int32_t *ids,
-                               size_t capacity)
+int64_t relax_tokenizer_encode(relax_tokenizer *t, const char *text, size_t length, int32_t add_bos, int32_t special,
+                               int32_t *ids, size_t capacity)
 {
     if (!alive(t))
         return -1;
@@ -76,7 +77,8 @@ int64_t relax_tokenizer_encode(relax_tokenizer *t, const char *text, size_t leng
     return -1;
 }
 
-int64_t relax_tokenizer_decode(relax_tokenizer *t, const int32_t *ids, size_t n, int32_t special, char *out, size_t size)
+int64_t relax_tokenizer_decode(relax_tokenizer *t, const int32_t *ids, size_t n, int32_t special, char *out,
+                               size_t size)
 {
     if (!alive(t))
         return -1;
@@ -94,7 +96,10 @@ int64_t relax_tokenizer_decode(relax_tokenizer *t, const int32_t *ids, size_t n,
     return -1;
 }
 
-int32_t relax_tokenizer_is_end(const relax_tokenizer *t, int32_t id) { return alive(t) && rx_tokenizer_is_end(t->t, id); }
+int32_t relax_tokenizer_is_end(const relax_tokenizer *t, int32_t id)
+{
+    return alive(t) && rx_tokenizer_is_end(t->t, id);
+}
 
 static rx_chat_family family_of(relax_tokenizer *t)
 {
@@ -105,8 +110,8 @@ static rx_chat_family family_of(relax_tokenizer *t)
     return rx_chat_detect(t->ctx, jinja);
 }
 
-int64_t relax_tokenizer_chat(relax_tokenizer *t, const char *const *roles, const char *const *contents, uint32_t n, int32_t generation_prompt,
-                             char *out, size_t size)
+int64_t relax_tokenizer_chat(relax_tokenizer *t, const char *const *roles, const char *const *contents, uint32_t n,
+                             int32_t generation_prompt, char *out, size_t size)
 {
     if (!alive(t))
         return -1;

@@ -1,7 +1,7 @@
 /* weights.c: model files (GGUF, safetensors) mapped into memory: tensors by name, metadata, a text for people.
  *
- * The file is untrusted; the readers of import/ check it when it is opened. Nothing is copied: views point into the map, which
- * stays until relax_weights_close. */
+ * The file is untrusted; the readers of import/ check it when it is opened. Nothing is copied: views point into the
+ * map, which stays until relax_weights_close. */
 #include "api/weights.h"
 #include "rt/rt.h"
 
@@ -12,7 +12,10 @@ DLTensor api_weight_view(const api_weight *t)
     static const uint8_t codes[] = { ['i'] = kDLInt, ['u'] = kDLUInt, ['f'] = kDLFloat, ['b'] = kDLBool };
     const rx_dtype_info *d = &rx_dtypes[t->dtype];
     uint8_t code = d->kind < sizeof codes ? codes[d->kind] : 0;
-    code = t->dtype == RELAX_BF16 ? kDLBfloat : t->dtype == RELAX_F8E4M3 ? kDLFloat8_e4m3fn : t->dtype == RELAX_F8E5M2 ? kDLFloat8_e5m2 : code;
+    code = t->dtype == RELAX_BF16     ? kDLBfloat
+           : t->dtype == RELAX_F8E4M3 ? kDLFloat8_e4m3fn
+           : t->dtype == RELAX_F8E5M2 ? kDLFloat8_e5m2
+                                      : code;
     return (DLTensor){ .data = (void *)(uintptr_t)t->data, .device = { kDLCPU, 0 }, .ndim = t->ndim,
                        .dtype = { code, d->bits, 1 }, .shape = t->dims };
 }
@@ -51,8 +54,12 @@ static void list_gguf(relax_weights *w)
         const rx_gguf_tensor *t = &w->gguf->tensors[i];
         const rx_ggml_type *info = rx_ggml_type_info(t->type);
         api_weight *a = &w->at[i];
-        *a = (api_weight){ .name = t->name, .type = lower(w->ctx, info->name), .dtype = ggml_dtype(t->type), .ndim = (int32_t)t->ndim,
-                           .data = t->data, .bytes = t->bytes };
+        *a = (api_weight){.name = t->name,
+                          .type = lower(w->ctx, info->name),
+                          .dtype = ggml_dtype(t->type),
+                          .ndim = (int32_t)t->ndim,
+                          .data = t->data,
+                          .bytes = t->bytes};
         a->dims = rx_arena_dup(&w->arena, t->dims, sizeof t->dims);
         if (info->block_values > 1 && t->ndim > 0)
             a->dims[t->ndim - 1] = t->dims[t->ndim - 1] / info->block_values * info->block_bytes;
@@ -65,8 +72,13 @@ static void list_safetensors(relax_weights *w)
     w->at = RX_NEWN(&w->arena, api_weight, w->n);
     for (uint32_t i = 0; i < w->n; i++) {
         const rx_st_tensor *t = &w->st->tensors[i];
-        w->at[i] = (api_weight){ .name = t->name, .type = lower(w->ctx, t->dtype_name), .dtype = t->dtype, .ndim = (int32_t)t->ndim,
-                                 .dims = t->dims, .data = t->data, .bytes = t->bytes };
+        w->at[i] = (api_weight){.name = t->name,
+                                .type = lower(w->ctx, t->dtype_name),
+                                .dtype = t->dtype,
+                                .ndim = (int32_t)t->ndim,
+                                .dims = t->dims,
+                                .data = t->data,
+                                .bytes = t->bytes};
     }
 }
 
@@ -143,7 +155,8 @@ relax_status relax_weights_get(const relax_weights *w, uint32_t i, const char **
     if (!api_weights(w))
         return RELAX_E_INVALID;
     if (i >= w->n)
-        return rx_error(w->ctx, RXE_NOT_FOUND, NULL, NULL, "%s has %u tensors, there is no number %u", w->path, w->n, i);
+        return rx_error(w->ctx, RXE_NOT_FOUND, NULL, NULL, "%s has %u tensors, there is no number %u", w->path, w->n,
+                        i);
     const api_weight *a = &w->at[i];
     if (name)
         *name = a->name;
@@ -152,8 +165,8 @@ relax_status relax_weights_get(const relax_weights *w, uint32_t i, const char **
     if (!t)
         return RELAX_OK;
     if (a->dtype == RELAX_DTYPE_UNKNOWN)
-        return rx_error(w->ctx, RXE_UNSUPPORTED, NULL, "read its name and type only", "the tensor '%s' is of type %s, which has no data type here",
-                        a->name, a->type);
+        return rx_error(w->ctx, RXE_UNSUPPORTED, NULL, "read its name and type only",
+                        "the tensor '%s' is of type %s, which has no data type here", a->name, a->type);
     *t = api_weight_view(a);
     return RELAX_OK;
 }
@@ -174,9 +187,13 @@ static bool put_value(rx_buf *b, const rx_gguf *g, const char *key, const rx_ggu
         rx_putf(b, "%llu", (unsigned long long)v);
         return true;
     }
-    case RX_GGUF_U8: case RX_GGUF_I8: case RX_GGUF_U16: case RX_GGUF_I16: case RX_GGUF_U32: case RX_GGUF_I32: case RX_GGUF_I64:
-        rx_put_i64(b, rx_gguf_get_int(g, key, 0));
-        return true;
+    case RX_GGUF_U8:
+    case RX_GGUF_I8:
+    case RX_GGUF_U16:
+    case RX_GGUF_I16:
+    case RX_GGUF_U32:
+    case RX_GGUF_I32:
+    case RX_GGUF_I64: rx_put_i64(b, rx_gguf_get_int(g, key, 0)); return true;
     }
     return false;
 }
@@ -297,7 +314,8 @@ size_t relax_weights_text(const relax_weights *w, char *out, size_t size)
         rx_buf b;
         rx_buf_init(&b, rx_scratch(&w->ctx->heap));
         if (w->gguf)
-            rx_putf(&b, "GGUF version %u, %u tensors, %llu bytes\nmetadata:\n", w->gguf->version, w->n, (unsigned long long)w->file.size);
+            rx_putf(&b, "GGUF version %u, %u tensors, %llu bytes\nmetadata:\n", w->gguf->version, w->n,
+                    (unsigned long long)w->file.size);
         else
             rx_putf(&b, "safetensors, %u tensors, %llu bytes\nmetadata:\n", w->n, (unsigned long long)w->file.size);
         put_metadata(w, &b);

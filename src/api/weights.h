@@ -28,5 +28,6 @@ struct relax_weights {
 bool api_weights(const relax_weights *w);               /* alive */
 DLTensor api_weight_view(const api_weight *t);          /* lent: the file's memory */
 const api_weight *api_weights_find(const relax_weights *w, const char *name);     /* NULL if absent */
-void api_weights_fingerprint(const relax_weights *w, rx_buf *b);   /* names the file's header; stale caches are known by it */
+void api_weights_fingerprint(const relax_weights *w,
+                             rx_buf *b); /* names the file's header; stale caches are known by it */
 #endif

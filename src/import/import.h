@@ -167,7 +167,8 @@ rx_chat_family rx_chat_detect(relax_context *ctx, rx_view jinja);
 void rx_chat_render(relax_context *ctx, rx_chat_family f, const rx_chat_message *m, size_t n, rx_view eos,
                     bool generate, rx_buf *out);
 
-/* --- model.c: the module of a GGUF model: prefill, decode, embed. Unwinds with RXE_UNSUPPORTED, RXE_NO_WEIGHT, RXE_SHAPE and what the getters
- * give, naming key or tensor. context 0: the model's own, at most 4096. exact: caches of f32 --- */
+/* --- model.c: the module of a GGUF model: prefill, decode, embed. Unwinds with RXE_UNSUPPORTED, RXE_NO_WEIGHT,
+ * RXE_SHAPE and what the getters give, naming key or tensor. context 0: the model's own, at most 4096. exact: caches of
+ * f32 --- */
 relax_module *rx_model_import(relax_context *ctx, const rx_gguf *g, bool exact, int64_t context);
 #endif

@@ -5,12 +5,13 @@
  *                         logits of the last token; the caches hold p positions before and p + n after
  *   decode                the same with n = 1
  *   embed(tokens (1, n) i32; weights) -> (n, width) f32: hidden states after the last norm, without a cache
- * Parameters after the attribute num_inputs are weights, called as in the file: bytes (rows, row bytes) u8 for block formats, else
- * tensors. No weight is read here. What a host must know to run them stands in string attributes "meta.model.…" of decode.
+ * Parameters after the attribute num_inputs are weights, called as in the file: bytes (rows, row bytes) u8 for block
+ * formats, else tensors. No weight is read here. What a host must know to run them stands in string attributes
+ * "meta.model.…" of decode.
  *
- * One layer: x += norm?(attention(norm(x))); x += norm?(feed_forward(norm(x))), side by side in parallel models. The residual x is f32
- * always: Gemma's exceeds the range of f16.
- * Traps: keys are rotated before they enter the cache; a window counts the query itself; Gemma's norms hold weight + 1 already. */
+ * One layer: x += norm?(attention(norm(x))); x += norm?(feed_forward(norm(x))), side by side in parallel models. The
+ * residual x is f32 always: Gemma's exceeds the range of f16. Traps: keys are rotated before they enter the cache; a
+ * window counts the query itself; Gemma's norms hold weight + 1 already. */
 #include <math.h>
 
 #include "import/model.h"
@@ -117,14 +118,18 @@ static const rx_gguf_tensor *need_tensor(maker *b, const char *name)
 {
     const rx_gguf_tensor *t = rx_gguf_find_tensor(b->g, name);
     if (!t)
-        rx_fail_hint(b->ctx, RXE_NO_WEIGHT, NULL, "the file is not complete, or of a variant that is not supported; convert the model again",
+        rx_fail_hint(b->ctx, RXE_NO_WEIGHT, NULL,
+                     "the file is not complete, or of a variant that is not supported; convert the model again",
                      "the file has no tensor '%s', which '%s' needs", name, b->h->arch->name);
     return t;
 }
 
 static relax_dtype plain_dtype(uint32_t type)
 {
-    return type == RX_GGML_F32 ? RELAX_F32 : type == RX_GGML_F16 ? RELAX_F16 : type == RX_GGML_BF16 ? RELAX_BF16 : RELAX_DTYPE_UNKNOWN;
+    return type == RX_GGML_F32    ? RELAX_F32
+           : type == RX_GGML_F16  ? RELAX_F16
+           : type == RX_GGML_BF16 ? RELAX_BF16
+                                  : RELAX_DTYPE_UNKNOWN;
 }
 
 static void put_dims(rx_buf *b, const int64_t *dims, uint32_t n)
@@ -143,7 +148,8 @@ RX_NORETURN static void wrong_shape(maker *b, const rx_gguf_tensor *t, const int
     put_dims(&text, t->dims, t->ndim);
     rx_putf(&text, ", but '%s' with these sizes needs ", b->h->arch->name);
     put_dims(&text, dims, n);
-    rx_fail_hint(b->ctx, RXE_SHAPE, NULL, "metadata and tensors do not belong together; convert the model again", "%s", text.at);
+    rx_fail_hint(b->ctx, RXE_SHAPE, NULL, "metadata and tensors do not belong together; convert the model again", "%s",
+                 text.at);
 }
 
 static void check_weight(maker *b, const rx_gguf_tensor *t, const int64_t *dims, uint32_t n)
@@ -152,8 +158,10 @@ static void check_weight(maker *b, const rx_gguf_tensor *t, const int64_t *dims,
         wrong_shape(b, t, dims, n);
     const rx_ggml_type *info = rx_ggml_type_info(t->type);
     if (!info->decodable || (n == 1 && plain_dtype(t->type) == RELAX_DTYPE_UNKNOWN))
-        rx_fail_hint(b->ctx, RXE_UNSUPPORTED, NULL, "quantise the model again, to one of q4_0 q4_1 q5_0 q5_1 q8_0 q2_k … q6_k iq4_nl iq4_xs",
-                     "the tensor '%s' is of type %s, which is not supported%s", t->name, info->name, n == 1 ? " for vectors" : "");
+        rx_fail_hint(b->ctx, RXE_UNSUPPORTED, NULL,
+                     "quantise the model again, to one of q4_0 q4_1 q5_0 q5_1 q8_0 q2_k … q6_k iq4_nl iq4_xs",
+                     "the tensor '%s' is of type %s, which is not supported%s", t->name, info->name,
+                     n == 1 ? " for vectors" : "");
 }
 
 /* the parameter for a tensor of the file; made at its first use in the function */
@@ -229,8 +237,10 @@ static V *rope(maker *b, V *x, bool local)
 {
     const rx_hparams *h = b->h;
     const rx_attr attrs[] = {
-        attr_float(b, "base", local ? h->local_base : h->rope_base), attr_int(b, "rot_dims", h->rot),
-        attr_str(b, "style", h->arch->rope_style),                   attr_float(b, "freq_scale", local ? h->local_scale : h->freq_scale),
+        attr_float(b, "base", local ? h->local_base : h->rope_base),
+        attr_int(b, "rot_dims", h->rot),
+        attr_str(b, "style", h->arch->rope_style),
+        attr_float(b, "freq_scale", local ? h->local_scale : h->freq_scale),
         attr_float(b, "attn_factor", h->attn_factor),
     };
     V *args[] = { x, b->first, h->rope_factors ? vector(b, h->rope_factors, h->rot / 2) : NULL };
@@ -297,7 +307,8 @@ static V *attend(maker *b, V *x, int64_t layer)
         y = attend_alone(b, t, attrs, RX_COUNT(attrs));
     }
     y = rows_of(b, y, h->heads * h->value_dim);
-    return project(b, y, blk(b, layer, "attn_output"), h->width, h->heads * h->value_dim, h->arch->traits & RX_AT_ALL_BIAS);
+    return project(b, y, blk(b, layer, "attn_output"), h->width, h->heads * h->value_dim,
+                   h->arch->traits & RX_AT_ALL_BIAS);
 }
 
 static V *feed_forward(maker *b, V *x, int64_t layer)
@@ -358,7 +369,9 @@ static V *head(maker *b, V *x)
 {
     const rx_hparams *h = b->h;
     const rx_attr last[] = {
-        attr_ints(b, "axes", (int64_t[]){ 0 }, 1), attr_exprs1(b, "begin", rx_subi(b->ctx, b->n, 1)), attr_exprs1(b, "end", b->n),
+        attr_ints(b, "axes", (int64_t[]){0}, 1),
+        attr_exprs1(b, "begin", rx_subi(b->ctx, b->n, 1)),
+        attr_exprs1(b, "end", b->n),
         attr_bool(b, "assume_inbound", true),
     };
     int64_t one;
@@ -384,7 +397,8 @@ static void cache_params(maker *b, rx_ex c)
         bool key = i < h->layers;
         int64_t layer = key ? i : i - h->layers;
         rx_ex d[] = { c, rx_int(b->ctx, h->kv_heads), rx_int(b->ctx, key ? h->key_dim : h->value_dim) };
-        V *v = rx_fn_param(b->f, rx_strf(b->ctx, "%s_%lld", key ? "k" : "v", (long long)layer), rx_ty_tensor(b->ctx, d, 3, dt));
+        V *v = rx_fn_param(b->f, rx_strf(b->ctx, "%s_%lld", key ? "k" : "v", (long long)layer),
+                           rx_ty_tensor(b->ctx, d, 3, dt));
         (key ? b->k : b->v)[layer] = v;
     }
 }

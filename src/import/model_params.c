@@ -1,9 +1,9 @@
 /* model_params.c: reads and checks the numbers of a GGUF model: architecture, sizes, norms, rope, attention.
  *
- * The keys are those that llama.cpp's converter writes, under the name of the architecture ("qwen2.block_count"). What a converter
- * leaves out has the value that the architecture defines. All numbers come from an untrusted file: sizes are positive and bounded, so
- * that products of two of them fit int64; a model cannot have more layers than the file has tensors (model.c fails at the first
- * one that is missing). */
+ * The keys are those that llama.cpp's converter writes, under the name of the architecture ("qwen2.block_count"). What
+ * a converter leaves out has the value that the architecture defines. All numbers come from an untrusted file: sizes
+ * are positive and bounded, so that products of two of them fit int64, and so is the number of layers, which bounds
+ * the module. */
 #include <math.h>
 
 #include "import/model.h"
@@ -14,7 +14,7 @@ static const rx_family archs[] = {
 #undef ARCH
 };
 
-enum { DEFAULT_CONTEXT = 4096, MAX_SIZE = 1 << 28, MAX_CONTEXT = 1 << 24 };
+enum { DEFAULT_CONTEXT = 4096, MAX_SIZE = 1 << 28, MAX_CONTEXT = 1 << 24, MAX_LAYERS = 512 };
 
 typedef struct reader { relax_context *ctx; const rx_gguf *g; const char *arch; } reader;
 
@@ -37,8 +37,8 @@ static const rx_family *find_arch(relax_context *ctx, const rx_gguf *g)
 static void check_size(const reader *r, const char *name, int64_t v, int64_t hi)
 {
     if (v < 1 || v > hi)
-        rx_fail_hint(r->ctx, RXE_FILE_CORRUPT, NULL, "convert the model again", "GGUF: '%s' is %lld, which is not within 1..%lld",
-                     name, (long long)v, (long long)hi);
+        rx_fail_hint(r->ctx, RXE_FILE_CORRUPT, NULL, "convert the model again",
+                     "GGUF: '%s' is %lld, which is not within 1..%lld", name, (long long)v, (long long)hi);
 }
 
 static void not_per_layer(const reader *r, const char *k)
@@ -72,7 +72,8 @@ static double get_real(const reader *r, const char *name, double def, double lo,
     const char *k = key(r, name);
     double v = rx_gguf_get_float(r->g, k, def);
     if (!(v >= lo && v <= hi))
-        rx_fail_hint(r->ctx, RXE_FILE_CORRUPT, NULL, "convert the model again", "GGUF: the value of '%s' is out of range", k);
+        rx_fail_hint(r->ctx, RXE_FILE_CORRUPT, NULL, "convert the model again",
+                     "GGUF: the value of '%s' is out of range", k);
     return v;
 }
 
@@ -81,8 +82,8 @@ static void read_attention(const reader *r, rx_hparams *h)
     h->heads = need_size(r, "attention.head_count");
     h->kv_heads = get_size(r, "attention.head_count_kv", h->heads);
     if (h->heads % h->kv_heads)
-        rx_fail(r->ctx, RXE_FILE_CORRUPT, NULL, "GGUF: %lld heads are no multiple of %lld key-value heads", (long long)h->heads,
-                (long long)h->kv_heads);
+        rx_fail(r->ctx, RXE_FILE_CORRUPT, NULL, "GGUF: %lld heads are no multiple of %lld key-value heads",
+                (long long)h->heads, (long long)h->kv_heads);
     int64_t dim = RX_MAX(h->width / h->heads, 1);
     h->key_dim = get_size(r, "attention.key_length", dim);
     h->value_dim = get_size(r, "attention.value_length", dim);
@@ -110,15 +111,18 @@ static void read_rope(const reader *r, rx_hparams *h)
         rx_fail(r->ctx, RXE_FILE_CORRUPT, NULL, "GGUF: '%s' is %lld: not even, or more than the head width %lld",
                 key(r, "rope.dimension_count"), (long long)h->rot, (long long)h->key_dim);
     h->rope_base = get_real(r, "rope.freq_base", 10000, 1e-3, 1e18);
-    h->local_base = get_real(r, "rope.freq_base_swa", h->arch->local_base > 0 ? h->arch->local_base : h->rope_base, 1e-3, 1e18);
+    h->local_base =
+        get_real(r, "rope.freq_base_swa", h->arch->local_base > 0 ? h->arch->local_base : h->rope_base, 1e-3, 1e18);
     h->attn_factor = get_real(r, "rope.scaling.attn_factor", 1, 1e-9, 1e9);
     h->freq_scale = 1 / get_real(r, "rope.scale_linear", 1, 1e-9, 1e9);
     rx_view type = rx_gguf_get_str(r->g, key(r, "rope.scaling.type"));
     if (rx_view_is(type, "linear"))
         h->freq_scale = 1 / get_real(r, "rope.scaling.factor", 1, 1e-9, 1e9);
     else if (type.n && !rx_view_is(type, "none") && !rx_view_is(type, "longrope"))
-        rx_fail_hint(r->ctx, RXE_UNSUPPORTED, NULL, "known: none, linear, longrope, and factors in the tensor rope_freqs.weight",
-                     "GGUF: '%s' is '%.*s', which is not supported", key(r, "rope.scaling.type"), (int)RX_MIN(type.n, 64), type.at);
+        rx_fail_hint(r->ctx, RXE_UNSUPPORTED, NULL,
+                     "known: none, linear, longrope, and factors in the tensor rope_freqs.weight",
+                     "GGUF: '%s' is '%.*s', which is not supported", key(r, "rope.scaling.type"),
+                     (int)RX_MIN(type.n, 64), type.at);
     h->local_scale = h->arch->local_base > 0 ? 1 : h->freq_scale;
 }
 
@@ -135,8 +139,8 @@ static void choose_factors(const reader *r, rx_hparams *h)
 static void refuse_experts(const reader *r)
 {
     if (rx_gguf_get_int(r->g, key(r, "expert_count"), 0) > 0)
-        rx_fail_hint(r->ctx, RXE_UNSUPPORTED, NULL, "use a dense model of the family", "GGUF: '%s': models with experts cannot be imported",
-                     key(r, "expert_count"));
+        rx_fail_hint(r->ctx, RXE_UNSUPPORTED, NULL, "use a dense model of the family",
+                     "GGUF: '%s': models with experts cannot be imported", key(r, "expert_count"));
 }
 
 bool rx_layer_is_local(const rx_hparams *h, int64_t layer)
@@ -152,6 +156,7 @@ rx_hparams rx_model_params(relax_context *ctx, const rx_gguf *g, bool exact, int
     reader r = { ctx, g, h.arch->name };
     refuse_experts(&r);
     h.layers = need_size(&r, "block_count");
+    check_size(&r, key(&r, "block_count"), h.layers, MAX_LAYERS);
     h.width = need_size(&r, "embedding_length");
     h.ff = need_size(&r, "feed_forward_length");
     h.trained = need_size(&r, "context_length");
@@ -164,8 +169,8 @@ rx_hparams rx_model_params(relax_context *ctx, const rx_gguf *g, bool exact, int
     h.parallel = (h.arch->traits & RX_AT_PARALLEL) && rx_gguf_get_bool(g, key(&r, "use_parallel_residual"), true);
     h.context = context > 0 ? context : RX_MIN(h.trained, (int64_t)DEFAULT_CONTEXT);
     if (context < 0 || h.context > MAX_CONTEXT)
-        rx_fail_hint(ctx, RXE_BAD_VALUE, NULL, "0 takes the model's own, at most 4096", "a context of %lld tokens is not within 1..%d",
-                     (long long)context, (int)MAX_CONTEXT);
+        rx_fail_hint(ctx, RXE_BAD_VALUE, NULL, "0 takes the model's own, at most 4096",
+                     "a context of %lld tokens is not within 1..%d", (long long)context, (int)MAX_CONTEXT);
     choose_factors(&r, &h);
     return h;
 }

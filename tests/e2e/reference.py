@@ -1,7 +1,8 @@
-"""An independent forward pass of the supported decoder models in numpy, and tiny random models written as GGUF files.
+"""An independent forward pass of the supported decoder models in numpy, and tiny random models written as GGUF.
 
-forward() reads nothing but a configuration and float32 weights; it follows the published models, one architecture after the other, not
-the importer's table of traits. Every position is computed in float64 from the whole sequence (no cache), attention by masks.
+forward() reads nothing but a configuration and float32 weights; it follows the published models, one architecture after
+the other, not the importer's table of traits. Every position is computed in float64 from the whole sequence (no cache),
+attention by masks.
 """
 import dataclasses
 import math
@@ -107,8 +108,10 @@ def forward(c, w, ids):
     heads = lambda y, m: y.reshape(n, m, c.head_dim)
     for il in range(c.layers):
         b = f"blk.{il}."
-        nrm = ((lambda y, name: layer_norm(y, w[b + name + ".weight"], w[b + name + ".bias"], c.eps)) if c.arch == "gptneox"
-               else (lambda y, name: rms(y, w[b + name + ".weight"], c.eps)))
+        if c.arch == "gptneox":
+            nrm = lambda y, name: layer_norm(y, w[b + name + ".weight"], w[b + name + ".bias"], c.eps)
+        else:
+            nrm = lambda y, name: rms(y, w[b + name + ".weight"], c.eps)
         h = nrm(x, "attn_norm")
         if c.arch in ("phi3", "gptneox"):
             qkv = lin(h, b + "attn_qkv")
@@ -183,7 +186,8 @@ def shapes(c):
         if c.arch in ("phi3", "gptneox"):
             s[b + "attn_qkv.weight"] = (nq + 2 * nk, c.width)
         else:
-            s[b + "attn_q.weight"], s[b + "attn_k.weight"], s[b + "attn_v.weight"] = (nq, c.width), (nk, c.width), (nk, c.width)
+            s[b + "attn_q.weight"] = (nq, c.width)
+            s[b + "attn_k.weight"] = s[b + "attn_v.weight"] = (nk, c.width)
         s[b + "attn_output.weight"] = (c.width, nq)
         if c.arch in ("qwen3", "gemma3"):
             s[b + "attn_q_norm.weight"] = s[b + "attn_k_norm.weight"] = (c.head_dim,)
@@ -193,7 +197,8 @@ def shapes(c):
             s[b + "ffn_gate.weight"] = (c.ff, c.width)
         s[b + "ffn_up.weight"] = (2 * c.ff if c.arch == "phi3" else c.ff, c.width)
         s[b + "ffn_down.weight"] = (c.width, c.ff)
-        biased = {"qwen2": ["attn_q", "attn_k", "attn_v"], "gptneox": ["attn_qkv", "attn_output", "ffn_up", "ffn_down"]}
+        biased = {"qwen2": ["attn_q", "attn_k", "attn_v"],
+                  "gptneox": ["attn_qkv", "attn_output", "ffn_up", "ffn_down"]}
         for name in biased.get(c.arch, []):
             s[b + name + ".bias"] = s[b + name + ".weight"][:1]
     return s
@@ -228,12 +233,14 @@ def quantised(x, kind, rng):
 
 
 # byte offsets of the half-precision scales in a block, and a size that keeps values near 0.1
-SCALES = {GT.Q2_K: [80, 82], GT.Q3_K: [108], GT.Q4_K: [0, 2], GT.Q5_K: [0, 2], GT.Q6_K: [208], GT.IQ4_NL: [0], GT.IQ4_XS: [0]}
-SCALE_SIZE = {GT.Q2_K: 0.01, GT.Q3_K: 0.003, GT.Q4_K: 0.0004, GT.Q5_K: 0.0002, GT.Q6_K: 0.0001, GT.IQ4_NL: 0.002, GT.IQ4_XS: 0.0001}
+SCALES = {GT.Q2_K: [80, 82], GT.Q3_K: [108], GT.Q4_K: [0, 2], GT.Q5_K: [0, 2], GT.Q6_K: [208], GT.IQ4_NL: [0],
+          GT.IQ4_XS: [0]}
+SCALE_SIZE = {GT.Q2_K: 0.01, GT.Q3_K: 0.003, GT.Q4_K: 0.0004, GT.Q5_K: 0.0002, GT.Q6_K: 0.0001, GT.IQ4_NL: 0.002,
+              GT.IQ4_XS: 0.0001}
 
 
 def write(path, c, w, kinds=None, extra=None, seed=0):
-    """Writes the model; kinds: function of (name, shape) -> quantisation type or None. Returns the weights as the file holds them."""
+    """Writes the model; kinds: function of (name, shape) -> quantisation type or None. Returns the weights as held."""
     rng = np.random.default_rng(seed + 1)
     out = gguf.GGUFWriter(str(path), c.arch)
     out.add_block_count(c.layers)

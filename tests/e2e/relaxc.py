@@ -1,10 +1,10 @@
-"""The calls of relax.h that the tests of models need, by ctypes and nothing else; RELAX_LIB names another library."""
+"""The calls of relax.h that the tests of models need, by ctypes and nothing else; RELAX_LIBRARY names another one."""
 import ctypes as C
 import os
 
 import numpy as np
 
-LIB = os.environ.get("RELAX_LIB", "build/lib/librelax.so")
+LIB = os.environ.get("RELAX_LIBRARY", "build/lib/librelax.so")
 P, I32, I64, SIZE = C.c_void_p, C.c_int32, C.c_int64, C.c_size_t
 f32p, i32p = C.POINTER(C.c_float), C.POINTER(C.c_int32)
 
@@ -22,13 +22,14 @@ class VmOptions(C.Structure):
 
 
 class Sampling(C.Structure):
-    _fields_ = [("struct_size", C.c_uint32), ("temperature", C.c_float), ("top_k", I32), ("top_p", C.c_float), ("min_p", C.c_float),
-                ("repetition_penalty", C.c_float), ("penalty_window", I32), ("seed", C.c_uint64)]
+    _fields_ = [("struct_size", C.c_uint32), ("temperature", C.c_float), ("top_k", I32), ("top_p", C.c_float),
+                ("min_p", C.c_float), ("repetition_penalty", C.c_float), ("penalty_window", I32), ("seed", C.c_uint64)]
 
 
 class DLTensor(C.Structure):
-    _fields_ = [("data", P), ("device_type", I32), ("device_id", I32), ("ndim", I32), ("code", C.c_uint8), ("bits", C.c_uint8),
-                ("lanes", C.c_uint16), ("shape", C.POINTER(I64)), ("strides", C.POINTER(I64)), ("byte_offset", C.c_uint64)]
+    _fields_ = [("data", P), ("device_type", I32), ("device_id", I32), ("ndim", I32), ("code", C.c_uint8),
+                ("bits", C.c_uint8), ("lanes", C.c_uint16), ("shape", C.POINTER(I64)), ("strides", C.POINTER(I64)),
+                ("byte_offset", C.c_uint64)]
 
 
 class Managed(C.Structure):
@@ -36,8 +37,8 @@ class Managed(C.Structure):
 
 
 DELETER = C.CFUNCTYPE(None, C.POINTER(Managed))
-Managed._fields_ = [("major", C.c_uint32), ("minor", C.c_uint32), ("ctx", P), ("deleter", DELETER), ("flags", C.c_uint64),
-                    ("t", DLTensor)]
+Managed._fields_ = [("major", C.c_uint32), ("minor", C.c_uint32), ("ctx", P), ("deleter", DELETER),
+                    ("flags", C.c_uint64), ("t", DLTensor)]
 
 
 class Any(C.Structure):
@@ -61,11 +62,13 @@ def load():
         "relax_generator_create": (I32, P, P, C.POINTER(VmOptions), C.POINTER(P)), "relax_generator_destroy": (None, P),
         "relax_generator_vm": (P, P), "relax_generator_reset": (I32, P), "relax_generator_position": (I64, P),
         "relax_generator_set_sampling": (I32, P, C.POINTER(Sampling)),
-        "relax_generator_feed": (I32, P, i32p, SIZE), "relax_generator_logits": (I32, P, C.POINTER(f32p), C.POINTER(SIZE)),
+        "relax_generator_feed": (I32, P, i32p, SIZE),
+        "relax_generator_logits": (I32, P, C.POINTER(f32p), C.POINTER(SIZE)),
         "relax_generator_sample": (I32, P, i32p),
-        "relax_vm_invoke": (I32, P, C.c_char_p, C.POINTER(Any), C.c_uint32, C.POINTER(Any)), "relax_any_release": (None, C.POINTER(Any)),
-        "relax_any_dltensor": (I32, C.POINTER(Any), C.POINTER(DLTensor)),
-        "relax_interpret": (I32, P, C.c_char_p, C.POINTER(C.POINTER(Managed)), C.c_uint32, C.POINTER(C.POINTER(Managed))),
+        "relax_vm_invoke": (I32, P, C.c_char_p, C.POINTER(Any), C.c_uint32, C.POINTER(Any)),
+        "relax_any_release": (None, C.POINTER(Any)), "relax_any_dltensor": (I32, C.POINTER(Any), C.POINTER(DLTensor)),
+        "relax_interpret": (I32, P, C.c_char_p, C.POINTER(C.POINTER(Managed)), C.c_uint32,
+                            C.POINTER(C.POINTER(Managed))),
     }
     for name, (result, *args) in signatures.items():
         fn = getattr(lib, name)
@@ -162,7 +165,8 @@ class Model:
         """hidden states (n, width)"""
         tokens = dltensor(np.asarray([ids], np.int32))
         arg, result = Any(ANY_DLTENSOR, 0, C.addressof(tokens)), Any()
-        self.check(self.lib.relax_vm_invoke(self.lib.relax_generator_vm(self.gen), b"embed", C.byref(arg), 1, C.byref(result)))
+        vm = self.lib.relax_generator_vm(self.gen)
+        self.check(self.lib.relax_vm_invoke(vm, b"embed", C.byref(arg), 1, C.byref(result)))
         t = DLTensor()
         self.check(self.lib.relax_any_dltensor(C.byref(result), C.byref(t)))
         x = numpy_of(t)

@@ -1,7 +1,8 @@
-"""The two real models against an independent float32 reference (RELAX_ORACLE, lm/lm_*.jsonl): teacher-forced at every step, and running free.
+"""The two real models against an independent float32 reference (RELAX_ORACLE, lm/lm_*.jsonl): teacher-forced at every
+step, and running free.
 
-A part of the steps by default, so that it fits `make check`; RELAX_FULL=1 runs all steps of all cases. Skipped without the
-models (make models) or the reference.
+A part of the steps by default, so that it fits `make check`; RELAX_FULL=1 runs all steps of all cases. Skipped without
+the models (make models) or the reference.
 """
 import json
 import os

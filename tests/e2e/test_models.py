@@ -23,7 +23,8 @@ def mix(*kinds):
 CASES = {
     "llama": (Config("llama", context=64), None),
     "llama-factors": (Config("llama", factors=np.linspace(1, 8, 8), rope_base=500000.0, tied=False), None),
-    "llama-linear": (Config("llama", rope_scale=4.0, heads=2, kv_heads=1, head_dim=32), mix(GT.Q4_0, GT.Q4_1, GT.Q5_0, GT.Q5_1, GT.Q8_0)),
+    "llama-linear": (Config("llama", rope_scale=4.0, heads=2, kv_heads=1, head_dim=32),
+                     mix(GT.Q4_0, GT.Q4_1, GT.Q5_0, GT.Q5_1, GT.Q8_0)),
     "llama-k": (Config("llama", width=256, head_dim=64, ff=512), mix(GT.Q2_K, GT.Q3_K, GT.Q4_K, GT.Q5_K, GT.Q6_K)),
     "llama-iq": (Config("llama", width=256, head_dim=64, ff=256, layers=1), mix(GT.IQ4_NL, GT.IQ4_XS, GT.MXFP4)),
     "qwen2": (Config("qwen2", eps=1e-6, tied=False), mix(GT.Q8_0, GT.Q5_0, None)),
@@ -32,7 +33,8 @@ CASES = {
     "gemma2": (Config("gemma2", layers=3, window=8, attn_cap=5.0, logit_cap=3.0, eps=1e-6), mix(GT.Q8_0)),
     "gemma3": (Config("gemma3", layers=7, window=8, rope_base=1e6, rope_scale=8.0, eps=1e-6), mix(GT.Q8_0, GT.Q4_1)),
     "phi3": (Config("phi3", rope_dims=12, kv_heads=4, tied=False), mix(GT.Q5_1, None)),
-    "phi3-longrope": (Config("phi3", window=16, attn_factor=1.19, longrope=(np.linspace(1, 2, 8), np.linspace(1, 30, 8), 32)), None),
+    "phi3-longrope": (Config("phi3", window=16, attn_factor=1.19,
+                             longrope=(np.linspace(1, 2, 8), np.linspace(1, 30, 8), 32)), None),
     "gptneox": (Config("gptneox", kv_heads=4, rope_dims=4, tied=False), mix(GT.Q8_0)),
     "gptneox-sequential": (Config("gptneox", kv_heads=4, parallel=False, tied=False, layers=1), None),
 }
@@ -100,8 +102,8 @@ def order_of_use(c):
     """weights of a gemma3 model in the order of the parameters"""
     yield "token_embd.weight"
     for il in range(c.layers):
-        for name in ("attn_norm attn_q attn_k attn_v attn_q_norm attn_k_norm attn_output post_attention_norm ffn_norm ffn_gate ffn_up "
-                     "ffn_down post_ffw_norm").split():
+        for name in ("attn_norm attn_q attn_k attn_v attn_q_norm attn_k_norm attn_output post_attention_norm ffn_norm "
+                     "ffn_gate ffn_up ffn_down post_ffw_norm").split():
             yield f"blk.{il}.{name}.weight"
     yield "output_norm.weight"
 

@@ -1,5 +1,5 @@
-/* test_model.c: importing GGUF models (src/import/model*.c), model files and tokenizers behind the API, sampling. The numbers that a model
- * computes are the business of tests/e2e. */
+/* test_model.c: importing GGUF models (src/import/model*.c), model files and tokenizers behind the API, sampling. The
+ * numbers that a model computes are the business of tests/e2e. */
 #include "testlib.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ typedef struct spec {
     const char *typed_tensor; uint32_t type;
     const char *extra_key; uint32_t extra;
     const char *rope_type;
-    uint32_t heads, kv_heads, rot;
+    uint32_t heads, kv_heads, rot, layers;     /* layers 0: as many as there are */
 } spec;
 
 enum { WIDTH = 32, FF = 64, VOCAB = 40, LAYERS = 2 };
@@ -72,7 +72,7 @@ static gw keys_of(const spec *s, uint64_t *n)
     gw_kv_str(&w, "general.architecture", s->arch);
     gw_kv_str(&w, "general.name", "tiny");
     *n = 2;
-    put_u32(&w, s, "block_count", LAYERS, n);
+    put_u32(&w, s, "block_count", s->layers ? s->layers : LAYERS, n);
     put_u32(&w, s, "embedding_length", WIDTH, n);
     put_u32(&w, s, "feed_forward_length", FF, n);
     put_u32(&w, s, "context_length", 128, n);
@@ -164,7 +164,8 @@ static void test_functions(void **state)
     relax_module *m = import(ctx, &s, false, 64, &error);
     assert_non_null(m);
     assert_int_equal(rx_module_verify(m), 0);
-    relax_function *pre = rx_module_get(m, "prefill"), *dec = rx_module_get(m, "decode"), *emb = rx_module_get(m, "embed");
+    relax_function *pre = rx_module_get(m, "prefill"), *dec = rx_module_get(m, "decode"),
+                   *emb = rx_module_get(m, "embed");
     assert_true(pre && dec && emb);
     assert_int_equal(rx_attr_int(&pre->attrs, "num_inputs", 0), 2 + 2 * LAYERS);
     assert_int_equal(rx_attr_int(&emb->attrs, "num_inputs", 0), 1);
@@ -197,30 +198,45 @@ static void test_functions(void **state)
 static void test_faults(void **state)
 {
     (void)state;
-    static const struct { spec s; int error; const char *names; } rows[] = {
-        { { .arch = "mamba", .heads = 4, .kv_heads = 2 }, RXE_UNSUPPORTED, "'mamba'" },
-        { { .arch = "llama", .heads = 4, .kv_heads = 2, .skip_key = "block_count" }, RXE_NOT_FOUND, "llama.block_count" },
-        { { .arch = "llama", .heads = 4, .kv_heads = 2, .skip_key = "context_length" }, RXE_NOT_FOUND, "llama.context_length" },
-        { { .arch = "llama", .heads = 4, .kv_heads = 2, .skip_key = "attention.layer_norm_rms_epsilon" }, RXE_NOT_FOUND,
-          "llama.attention.layer_norm_rms_epsilon" },
-        { { .arch = "llama", .heads = 4, .kv_heads = 3 }, RXE_FILE_CORRUPT, "3 key-value heads" },
-        { { .arch = "llama", .heads = 0, .kv_heads = 1 }, RXE_FILE_CORRUPT, "llama.attention.head_count" },
-        { { .arch = "llama", .heads = 4, .kv_heads = 2, .rot = 3 }, RXE_FILE_CORRUPT, "llama.rope.dimension_count" },
-        { { .arch = "llama", .heads = 4, .kv_heads = 2, .rot = 10 }, RXE_FILE_CORRUPT, "llama.rope.dimension_count" },
-        { { .arch = "llama", .heads = 4, .kv_heads = 2, .extra_key = "expert_count", .extra = 8 }, RXE_UNSUPPORTED, "llama.expert_count" },
-        { { .arch = "llama", .heads = 4, .kv_heads = 2, .rope_type = "yarn" }, RXE_UNSUPPORTED, "'yarn'" },
-        { { .arch = "llama", .heads = 4, .kv_heads = 2, .skip_tensor = "blk.1.attn_k.weight" }, RXE_NO_WEIGHT, "blk.1.attn_k.weight" },
-        { { .arch = "llama", .heads = 4, .kv_heads = 2, .skip_tensor = "token_embd.weight" }, RXE_NO_WEIGHT, "token_embd.weight" },
-        { { .arch = "llama", .heads = 4, .kv_heads = 2, .odd_tensor = "blk.0.ffn_gate.weight" }, RXE_SHAPE,
-          "'blk.0.ffn_gate.weight' is of shape (65, 32), but 'llama' with these sizes needs (64, 32)" },
-        { { .arch = "llama", .heads = 4, .kv_heads = 2, .odd_tensor = "output_norm.weight" }, RXE_SHAPE, "output_norm.weight" },
-        { { .arch = "llama", .heads = 4, .kv_heads = 2, .typed_tensor = "blk.0.ffn_gate.weight", .type = RX_GGML_Q8_1 }, RXE_UNSUPPORTED,
-          "'blk.0.ffn_gate.weight' is of type Q8_1" },
-        { { .arch = "llama", .heads = 4, .kv_heads = 2, .typed_tensor = "blk.0.attn_norm.weight", .type = RX_GGML_Q8_0 }, RXE_UNSUPPORTED,
-          "'blk.0.attn_norm.weight' is of type Q8_0" },
-        { { .arch = "qwen2", .heads = 4, .kv_heads = 2 }, RXE_NO_WEIGHT, "blk.0.attn_q.bias" },
-        { { .arch = "qwen3", .heads = 4, .kv_heads = 2 }, RXE_NO_WEIGHT, "blk.0.attn_q_norm.weight" },
-        { { .arch = "phi3", .heads = 4, .kv_heads = 2 }, RXE_NO_WEIGHT, "blk.0.attn_qkv.weight" },
+    static const struct { spec s; int error; const char *names;
+    } rows[] = {
+        {{.arch = "mamba", .heads = 4, .kv_heads = 2}, RXE_UNSUPPORTED, "'mamba'"},
+        {{.arch = "llama", .heads = 4, .kv_heads = 2, .skip_key = "block_count"}, RXE_NOT_FOUND, "llama.block_count"},
+        {{.arch = "llama", .heads = 4, .kv_heads = 2, .skip_key = "context_length"},
+         RXE_NOT_FOUND,
+         "llama.context_length"},
+        {{.arch = "llama", .heads = 4, .kv_heads = 2, .skip_key = "attention.layer_norm_rms_epsilon"},
+         RXE_NOT_FOUND,
+         "llama.attention.layer_norm_rms_epsilon"},
+        {{.arch = "llama", .heads = 4, .kv_heads = 3}, RXE_FILE_CORRUPT, "3 key-value heads"},
+        {{.arch = "llama", .heads = 0, .kv_heads = 1}, RXE_FILE_CORRUPT, "llama.attention.head_count"},
+        {{.arch = "llama", .heads = 4, .kv_heads = 2, .rot = 3}, RXE_FILE_CORRUPT, "llama.rope.dimension_count"},
+        {{.arch = "llama", .heads = 4, .kv_heads = 2, .rot = 10}, RXE_FILE_CORRUPT, "llama.rope.dimension_count"},
+        {{.arch = "llama", .heads = 4, .kv_heads = 2, .extra_key = "expert_count", .extra = 8},
+         RXE_UNSUPPORTED,
+         "llama.expert_count"},
+        {{.arch = "llama", .heads = 4, .kv_heads = 2, .rope_type = "yarn"}, RXE_UNSUPPORTED, "'yarn'"},
+        {{.arch = "llama", .heads = 4, .kv_heads = 2, .skip_tensor = "blk.1.attn_k.weight"},
+         RXE_NO_WEIGHT,
+         "blk.1.attn_k.weight"},
+        {{.arch = "llama", .heads = 4, .kv_heads = 2, .skip_tensor = "token_embd.weight"},
+         RXE_NO_WEIGHT,
+         "token_embd.weight"},
+        {{.arch = "llama", .heads = 4, .kv_heads = 2, .odd_tensor = "blk.0.ffn_gate.weight"},
+         RXE_SHAPE,
+         "'blk.0.ffn_gate.weight' is of shape (65, 32), but 'llama' with these sizes needs (64, 32)"},
+        {{.arch = "llama", .heads = 4, .kv_heads = 2, .odd_tensor = "output_norm.weight"},
+         RXE_SHAPE,
+         "output_norm.weight"},
+        {{.arch = "llama", .heads = 4, .kv_heads = 2, .typed_tensor = "blk.0.ffn_gate.weight", .type = RX_GGML_Q8_1},
+         RXE_UNSUPPORTED,
+         "'blk.0.ffn_gate.weight' is of type Q8_1"},
+        {{.arch = "llama", .heads = 4, .kv_heads = 2, .typed_tensor = "blk.0.attn_norm.weight", .type = RX_GGML_Q8_0},
+         RXE_UNSUPPORTED,
+         "'blk.0.attn_norm.weight' is of type Q8_0"},
+        {{.arch = "qwen2", .heads = 4, .kv_heads = 2}, RXE_NO_WEIGHT, "blk.0.attn_q.bias"},
+        {{.arch = "qwen3", .heads = 4, .kv_heads = 2}, RXE_NO_WEIGHT, "blk.0.attn_q_norm.weight"},
+        {{.arch = "phi3", .heads = 4, .kv_heads = 2}, RXE_NO_WEIGHT, "blk.0.attn_qkv.weight"},
     };
     tl_heap h;
     relax_context *ctx = tl_context(&h);
@@ -307,7 +323,8 @@ static void test_weights(void **state)
             continue;
         found = true;
         assert_string_equal(type, "q8_0");
-        assert_true(t.ndim == 2 && t.shape[0] == FF && t.shape[1] == 34 && t.dtype.code == kDLUInt && t.dtype.bits == 8);
+        assert_true(t.ndim == 2 && t.shape[0] == FF && t.shape[1] == 34 && t.dtype.code == kDLUInt &&
+                    t.dtype.bits == 8);
     }
     assert_true(found);
     assert_int_equal(relax_weights_get(w, 1000, &name, &type, &t), RELAX_E_NOT_FOUND);
@@ -365,7 +382,8 @@ static void test_bad_files(void **state)
 static void test_safetensors(void **state)
 {
     (void)state;
-    static const char header[] = "{\"__metadata__\":{\"k\":\"v\"},\"w\":{\"dtype\":\"BF16\",\"shape\":[2,2],\"data_offsets\":[0,8]}}";
+    static const char header[] =
+        "{\"__metadata__\":{\"k\":\"v\"},\"w\":{\"dtype\":\"BF16\",\"shape\":[2,2],\"data_offsets\":[0,8]}}";
     tl_heap h;
     relax_context *ctx = tl_context(&h);
     char path[64], text[64];
