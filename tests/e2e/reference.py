@@ -228,7 +228,8 @@ def quantised(x, kind, rng):
         rows = x.shape[0] * x.shape[1] // block
         b = rng.integers(0, 256, (rows, size), dtype=np.uint8)
         for off in SCALES[kind]:
-            b[:, off:off + 2] = (rng.uniform(0.5, 1.5, rows) * SCALE_SIZE[kind]).astype(np.float16).view(np.uint8).reshape(-1, 2)
+            scale = (rng.uniform(0.5, 1.5, rows) * SCALE_SIZE[kind]).astype(np.float16)
+            b[:, off:off + 2] = scale.view(np.uint8).reshape(-1, 2)
         return b.reshape(x.shape[0], -1)
 
 
