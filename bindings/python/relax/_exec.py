@@ -143,25 +143,20 @@ class Executable:
         """Binds weights by name: arrays, which are used where they lie and kept alive. Gives self."""
         for name, value in {**(weights or {}), **more}.items():
             t = value if isinstance(value, Tensor) else Tensor(self._state, take(self._state, value))
+            self.vm._bind(name, t)
             self._weights[name] = t
-            if self._thread_vm() is not None:
-                self._thread_vm()._bind(name, t)       # type: ignore[union-attr]
         return self
 
     def bind_file(self, weights: "Weights") -> "Executable":
         """binds every weight that it names from a GGUF or safetensors file; gives self"""
+        self.vm._bind_file(weights)
         self._files.append(weights)
-        if self._thread_vm() is not None:
-            self._thread_vm()._bind_file(weights)      # type: ignore[union-attr]
         return self
-
-    def _thread_vm(self) -> "Optional[VM]":
-        return getattr(self._local, "vm", None)
 
     @property
     def vm(self) -> "VM":
         """this thread's VM, made when it is first asked for"""
-        vm = self._thread_vm()
+        vm: Optional[VM] = getattr(self._local, "vm", None)
         if vm is None or vm._functions != self._state.registered:      # library functions are looked up when it is made
             vm = VM(self)
             self._local.vm = vm
@@ -261,8 +256,8 @@ class VM:
         self._functions = dict(executable._state.registered)
         self._bound: Dict[str, Tensor] = {}
         self._files: List["Weights"] = []
-        self._held: Tuple[Any, ...] = (executable, self._bound, self._files)
-        self._final = self._state.own(self, lib.vm_destroy, self._ptr, self._held)
+        # what is bound outlives the native VM, which itself keeps what it needs of the executable
+        self._final = self._state.own(self, lib.vm_destroy, self._ptr, self._bound, self._files)
 
     def _bind(self, name: str, t: Tensor) -> None:
         d = DLTensor()
