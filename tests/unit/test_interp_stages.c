@@ -303,8 +303,120 @@ static void all_stages(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* --- random programs --- */
+
+/* values by shape: 0 (n, m), 1 (m, n), 2 (n, 1), 3 (1, m), 4 (n, n) */
+typedef struct gen {
+    char text[8192];
+    size_t n;
+    uint32_t seed, names, depth;
+    int of[5][64];
+    uint32_t count[5];
+} gen;
+
+static void say(gen *g, const char *fmt, ...) RX_PRINTF(2, 3);
+static void say(gen *g, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(g->text + g->n, sizeof g->text - g->n, fmt, ap);
+    va_end(ap);
+    g->n += n > 0 ? (size_t)n : 0;
+    assert_true(g->n < sizeof g->text);
+}
+
+static int pick(gen *g, int shape)
+{
+    return g->of[shape][next(&g->seed) % g->count[shape]];
+}
+
+static int define(gen *g, int shape)
+{
+    int name = (int)g->names++;
+    if (g->count[shape] < 64)
+        g->of[shape][g->count[shape]++] = name;
+    return name;
+}
+
+/* %1 and %2 of a form are operands, shapes in order; the result's shape first */
+static const struct { int to, a, b; const char *form; } forms[] = {
+    {0, 0, 0, "add(v%d, v%d)"}, {0, 0, 2, "add(v%d, v%d)"}, {0, 0, 3, "multiply(v%d, v%d)"}, {0, 0, -1, "tanh(v%d)"},
+    {0, 0, -1, "sigmoid(v%d)"}, {0, 1, -1, "permute_dims(v%d)"}, {0, 1, -1, "reshape(v%d, shape(n, m))"},
+    {0, 0, -1, "softmax(v%d)"}, {0, 0, 0, "maximum(v%d, v%d)"}, {0, 0, 0, "@inner(v%d, v%d)"},
+    {0, 2, -1, "broadcast_to(v%d, shape(n, m))"}, {0, 0, -1, "flip(v%d, axis=1)"}, {0, 0, -1, "sort(v%d)"},
+    {0, 0, -1, "astype(v%d, dtype=f32)"}, {0, 0, -1, "match_cast(v%d, Tensor((n, m), f32))"}, {0, 0, 0, "subtract(v%d, v%d)"},
+    {1, 0, -1, "permute_dims(v%d)"}, {1, 0, -1, "reshape(v%d, shape(m, n))"}, {1, 1, 1, "minimum(v%d, v%d)"},
+    {2, 0, -1, "sum(v%d, axis=(1,), keepdims=true)"}, {2, 0, -1, "max(v%d, axis=(1,), keepdims=true)"},
+    {2, 2, 2, "multiply(v%d, v%d)"}, {3, 0, -1, "min(v%d, axis=(0,), keepdims=true)"}, {3, 3, -1, "clip(v%d, min=-1.0, max=1.0)"},
+    {4, 0, 1, "matmul(v%d, v%d)"}, {4, 4, -1, "tanh(v%d)"}, {0, 4, 0, "matmul(v%d, v%d)"},
+};
+
+static void binding(gen *g);
+
+static void branch_of(gen *g, const char *head, const char *tail)
+{
+    gen save = *g;
+    say(g, "%s", head);
+    for (uint32_t i = 0; i < 3; i++)
+        binding(g);
+    say(g, "yield v%d } %s", pick(g, 0), tail);
+    memcpy(g->of, save.of, sizeof g->of);        /* what the body defined is not known behind it */
+    memcpy(g->count, save.count, sizeof g->count);
+}
+
+static void binding(gen *g)
+{
+    if (next(&g->seed) % 12 == 0 && g->depth < 2) {
+        uint32_t name = g->names++;
+        g->depth++;
+        say(g, "v%u = if c ", name);
+        branch_of(g, "{ ", "else ");
+        branch_of(g, "{ ", "\n");
+        g->depth--;
+        g->of[0][g->count[0]++ % 64] = (int)name;
+        return;
+    }
+    size_t k = next(&g->seed) % RX_COUNT(forms);
+    if (!g->count[forms[k].a] || (forms[k].b >= 0 && !g->count[forms[k].b]) || g->count[forms[k].to] > 60)
+        return;
+    int a = pick(g, forms[k].a), b = forms[k].b >= 0 ? pick(g, forms[k].b) : 0;
+    char call[96];
+    snprintf(call, sizeof call, forms[k].form, a, b);
+    say(g, "v%d = %s\n", define(g, forms[k].to), call);
+}
+
+static void random_programs(void **state)
+{
+    (void)state;
+    int wrong = 0;
+    for (uint32_t seed = 1; seed <= 24; seed++) {
+        static gen g;
+        memset(&g, 0, sizeof g);
+        g.seed = seed * 7919;
+        say(&g, INNER "fn main(v0: Tensor((n, m), f32), v1: Tensor((n, m), f32), c: Tensor((), bool), pm: Prim(i64, m)) {\n");
+        define(&g, 0);
+        define(&g, 0);
+        for (int i = 0; i < 18; i++)
+            binding(&g);
+        say(&g, "r = (v%d, v%d, v%d) return r }", g.of[0][g.count[0] - 1], pick(&g, 0), pick(&g, 0));
+        tl_heap th;
+        relax_context *ctx = tl_context(&th);
+        TL_TRY(ctx) {
+            rx_ops_init(ctx);
+            relax_module *m = rx_parse_module(ctx, "random", g.text, g.n);
+            for (size_t i = 1; i < RX_COUNT(stages); i++)
+                wrong += compare_stage(ctx, m, stages[i], 0, 1);
+            rx_module_free(m);
+        } TL_END(ctx)
+        if (wrong)
+            print_error("seed %u\n%s\n", seed, g.text);
+        tl_done(&th, ctx);
+        assert_int_equal(wrong, 0);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_stages)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_stages), cmocka_unit_test(random_programs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
