@@ -127,10 +127,23 @@ static int32_t put_operand(const printer *o, char letter, const int32_t *x)
     return 1;
 }
 
+/* Names may come from an untrusted file and the text go to a terminal: control characters become '?'. */
+static void clean(rx_buf *b, size_t from)
+{
+    for (size_t i = from; i < b->n; i++) {
+        unsigned char c = (unsigned char)b->at[i], next = i + 1 < b->n ? (unsigned char)b->at[i + 1] : 0;
+        if ((c < ' ' && c != '\n') || c == 0x7F)
+            b->at[i] = '?';
+        else if (c == 0xC2 && next < 0xA0)
+            b->at[i] = b->at[i + 1] = '?';
+    }
+}
+
 void rx_pkg_print_fn(rx_buf *b, const rx_pkg *p, int32_t fn)
 {
     const rx_pkg_fn *f = &p->fns[fn];
     const printer o = {b, p, f};
+    size_t from = b->n;
     for (int32_t pc = 0; pc < f->ncode;) {
         const int32_t *x = p->code + f->code0 + pc;
         rx_putf(b, "%5d  %-6s", pc, rx_bc_names[*x]);
@@ -142,6 +155,7 @@ void rx_pkg_print_fn(rx_buf *b, const rx_pkg *p, int32_t fn)
         rx_putc(b, '\n');
         pc += n;
     }
+    clean(b, from);
 }
 
 static void put_facts(const printer *o)
@@ -171,6 +185,7 @@ void rx_pkg_print_signature(rx_buf *b, const rx_pkg *p, int32_t fn)
     const rx_pkg_fn *f = &p->fns[fn];
     const printer o = {b, p, f};
     int32_t weights = 0, shown = 0;
+    size_t from = b->n;
     rx_putf(b, "%s(", rx_pkg_str(p, f->name));
     for (int32_t i = 0; i < f->nparams; i++) {
         const rx_pkg_param *a = &p->params[f->param0 + i];
@@ -185,6 +200,7 @@ void rx_pkg_print_signature(rx_buf *b, const rx_pkg *p, int32_t fn)
     put_facts(&o);
     if (weights)
         rx_putf(b, "; %d weights", weights);
+    clean(b, from);
 }
 
 static void put_tables(const printer *o)
@@ -217,6 +233,7 @@ static void put_tables(const printer *o)
 
 void rx_pkg_print(rx_buf *b, const rx_pkg *p, bool code)
 {
+    size_t from = b->n;
     rx_putf(b, "executable, format %d.%d, %zu bytes\n", RX_PKG_MAJOR, p->minor, p->size);
     for (uint32_t i = 0; i < p->n_prov; i++)
         rx_putf(b, "%s: %s\n", rx_pkg_str(p, p->prov[i].key), rx_pkg_str(p, p->prov[i].value));
@@ -231,4 +248,5 @@ void rx_pkg_print(rx_buf *b, const rx_pkg *p, bool code)
             rx_pkg_print_fn(b, p, (int32_t)i);
     }
     put_tables(&(printer){b, p, NULL});
+    clean(b, from);
 }

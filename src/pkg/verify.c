@@ -111,8 +111,8 @@ static relax_status verify_consts(rx_verifier *v)
     const rx_pkg *p = v->p;
     for (uint32_t i = 0; i < p->n_consts; i++) {
         const rx_pkg_const *c = &p->consts[i];
-        bool ok = rx_verify_index(c->type, p->n_types) && c->offset >= 0 && c->size >= 0 &&
-                  c->offset % RX_PKG_ALIGN == 0 && c->offset <= p->n_data && c->size <= p->n_data - c->offset;
+        bool ok = rx_verify_index(c->type, p->n_types) && c->offset >= 0 && c->offset % RX_PKG_ALIGN == 0 &&
+                  c->size <= p->n_data - c->offset;
         const rx_pkg_type *t = ok ? &p->types[c->type] : NULL;
         ok = ok && t->kind == RX_PT_TENSOR && t->dtype != RELAX_DTYPE_UNKNOWN && t->ndim >= 0;
         for (int32_t d = 0; ok && d < t->ndim; d++)
@@ -139,7 +139,7 @@ static relax_status verify_kernels(rx_verifier *v)
     for (uint32_t i = 0; i < p->n_natives; i++) {
         const rx_pkg_native *n = &p->natives[i];
         if (!str_ok(v, n->target) || n->nentries != p->n_phases || n->offset < 0 || n->size < 0 ||
-            n->offset % RX_PKG_ALIGN || n->offset > p->n_native || n->size > p->n_native - n->offset)
+            n->offset % RX_PKG_ALIGN || n->size > p->n_native - n->offset)
             return rx_verify_bad(v, "native code %u is broken", i);
     }
     return RELAX_OK;

@@ -107,6 +107,7 @@ static void header(void **state)
             assert_int_equal(rx_pkg_open(ctx, x, cut, &p), RELAX_E_FORMAT);
         uint8_t *y = copy(a, x, n);
         y[0] = 'X';
+        rx_pkg_seal(y, n);
         assert_int_equal(rx_pkg_open(ctx, y, n, &p), RELAX_E_FORMAT);
         y = copy(a, x, n);
         ((rx_pkg_header *)y)->major = 2;
@@ -125,6 +126,9 @@ static void header(void **state)
         y[n - 1] ^= 1;                                  /* a checksum */
         assert_int_equal(rx_pkg_open(ctx, y, n, &p), RELAX_E_FORMAT);
         assert_int_equal(tl_last_error(ctx), RXE_CHECKSUM);
+        y = rx_arena_alloc(a, n + 64, RX_PKG_ALIGN);
+        memcpy(y, x, n);                                /* bytes after the file */
+        assert_int_equal(rx_pkg_open(ctx, y, n + 64, &p), RELAX_E_FORMAT);
         assert_int_equal(rx_pkg_open(ctx, x + 1, n - 1, &p), RELAX_E_INVALID);
         rx_diag_clear(ctx);
     }
@@ -141,6 +145,55 @@ static rx_pkg_section *section(uint8_t *x, uint32_t kind)
             return &t[i];
     fail_msg("no section %u", kind);
     return NULL;
+}
+
+/* changes of the table and the strings that only one check can find */
+static void change(uint8_t *y, size_t n, int i)
+{
+    rx_pkg_section *prov = section(y, RX_SEC_PROVENANCE), *at = section(y, RX_SEC_STR_AT),
+                   *str = section(y, RX_SEC_STR);
+    uint32_t second = ((uint32_t *)(y + at->offset))[1];
+    switch (i) {
+    case 0: prov->offset += 8, prov->size -= 8; break;                  /* not aligned */
+    case 1: section(y, RX_SEC_PHASES)->offset -= 64; break;             /* over another one */
+    case 2: prov->kind = RX_SEC_WEIGHTS; break;                         /* twice */
+    case 3: prov->size -= 4; break;                                     /* half a record */
+    case 4: str->size++; break;                                         /* a byte of no string */
+    case 5: y[str->offset + second - 1] = 'x'; break;                   /* no NUL at the end */
+    case 6: y[str->offset] = 0; break;                                  /* NUL inside */
+    case 7: y[str->offset] = 0xFF; break;                               /* not UTF-8 */
+    }
+    rx_pkg_seal(y, n);
+    if (i == 8)
+        prov->required = 0;                                             /* the table's own checksum */
+    if (i == 9)
+        ((rx_pkg_header *)y)->nsections = 200;
+}
+
+static void table(void **state)
+{
+    (void)state;
+    tl_heap th;
+    relax_context *ctx = tl_context(&th);
+    TL_TRY(ctx)
+    {
+        rx_arena *a = rx_scratch(&ctx->heap);
+        uint8_t *x, *y;
+        size_t n;
+        rx_pkg p;
+        rl_write(ctx, a, &x, &n);
+        y = copy(a, x, n);
+        for (int i = 0; i < 10; i++) {
+            memcpy(y, x, n);
+            change(y, n, i);
+            if (rx_pkg_open(ctx, y, n, &p) != RELAX_E_FORMAT)
+                fail_msg("change %d is accepted", i);
+            assert_int_equal(tl_last_error(ctx), i == 8 ? RXE_CHECKSUM : RXE_FILE_CORRUPT);
+            rx_diag_clear(ctx);
+        }
+    }
+    TL_END(ctx)
+    tl_done(&th, ctx);
 }
 
 static void unknown_sections(void **state)
@@ -257,6 +310,7 @@ ROW(alloc_slot, OP(RX_BC_ALLOC, 6, TENSOR(RELAX_F32, EQ(5))); OP(RX_BC_RET, 2))
 ROW(alloc_rank, OP(RX_BC_ALLOC, 6, rx_pkgw_type_tensor(w, RELAX_F32, -1, NULL)); OP(RX_BC_RET, 2))
 ROW(alloc_dtype, OP(RX_BC_ALLOC, 6, TENSOR(RELAX_DTYPE_UNKNOWN, EQ(I(8)))); OP(RX_BC_RET, 2))
 ROW(alloc_kind, OP(RX_BC_ALLOC, 6, rx_pkgw_type_object(w)); OP(RX_BC_RET, 2))
+ROW(alloc_prim, OP(RX_BC_ALLOC, 6, rx_pkgw_type_prim(w, RELAX_F32, NULL)); OP(RX_BC_RET, 2))
 ROW(out_range, OP(RX_BC_OUT, 6, 1, T8); OP(RX_BC_RET, 2))
 ROW(out_negative, OP(RX_BC_OUT, 6, -1, T8); OP(RX_BC_RET, 2))
 ROW(view_kind, OP(RX_BC_VIEW, 6, 3, T8); OP(RX_BC_RET, 2))
@@ -352,6 +406,7 @@ static const row broken[] = {
     R(alloc_rank),
     R(alloc_dtype),
     R(alloc_kind),
+    R(alloc_prim),
     R(out_range),
     R(out_negative),
     R(view_kind),
@@ -572,7 +627,7 @@ static void records(void **state)
             assert_true(patches[i].at + 4 <= s->size);
             memcpy(y + s->offset + patches[i].at, &patches[i].value, 4);
             rx_pkg_seal(y, n);
-            if (rx_pkg_open(ctx, y, n, &p) == RELAX_OK)
+            if (rx_pkg_open(ctx, y, n, &p) != RELAX_E_FORMAT)
                 fail_msg("patch %zu of section %u is accepted", i, patches[i].section);
             rx_diag_clear(ctx);
         }
@@ -602,6 +657,111 @@ static void records(void **state)
     tl_done(&th, ctx);
 }
 
+/* --- rules that one word cannot break alone: a file with some of everything, most of it unused, and pairs of words ---
+ */
+enum { RICH_PRIM, RICH_SHAPE, RICH_LONG, RICH_TUPLE, RICH_CONST };
+
+static void write_rich(relax_context *ctx, rx_arena *a, uint8_t **x, size_t *n)
+{
+    rx_pkgw *w = rx_pkgw_new(ctx, a);
+    static const float c[20] = {1};
+    const relax_target t = {.name = "cpu:none", .arch = RX_ARCH_X86_64};
+    rx_pkgw_dim dims[16];
+    for (int i = 0; i < 16; i++)
+        dims[i] = EQ(I(3));
+    assert_int_equal(rx_pkgw_type_prim(w, RELAX_I64, &dims[0]), RICH_PRIM);
+    assert_int_equal(rx_pkgw_type_shape(w, 1, dims), RICH_SHAPE);
+    assert_int_equal(rx_pkgw_type_shape(w, 16, dims), RICH_LONG);
+    assert_int_equal(rx_pkgw_type_tuple(w, LIST(RICH_PRIM, RICH_SHAPE)), RICH_TUPLE);
+    rx_pkgw_const(w, RELAX_F32, 1, (int64_t[]){3}, c, 12);              /* its type is RICH_CONST */
+    rx_pkgw_const(w, RELAX_F32, 1, (int64_t[]){20}, c, 80);
+    rx_pkgw_kernel(w, "spare", "", 1, 1, (uint8_t[]){1}, 1);
+    rx_pkgw_lib(w, "spare", RX_LIB_DPS);
+    rx_pkgw_native(w, &t, c, 80);
+    rx_pkgw_native(w, &t, c, 80);
+    rx_pkgw_fn_begin(w, rx_pkgw_fn(w, "f", 0));
+    rx_pkgw_param(w, "x", "Object", 0, -1);
+    rx_pkgw_param(w, "unused", "Object", 0, -1);
+    rx_pkgw_sym(w, "n", rx_pkgw_slot(w), 0, 10, 1, 0, 0);
+    OP(RX_BC_RET, 0);
+    rx_pkgw_fn_end(w, "Object", 0);
+    rx_pkgw_finish(w, x, n);
+}
+
+#define WORD(sec, type, record, field, value) {sec, (record) * sizeof(type) + offsetof(type, field), value}
+#define HIGH(sec, type, record, field, value) {sec, (record) * sizeof(type) + offsetof(type, field) + 4, value}
+#define TYPE(i, field, value) WORD(RX_SEC_TYPES, rx_pkg_type, i, field, value)
+#define CONST_(field, value) WORD(RX_SEC_CONSTS, rx_pkg_const, 0, field, value)
+#define NATIVE(field, value) WORD(RX_SEC_NATIVES, rx_pkg_native, 0, field, value)
+#define FN(field, value) WORD(RX_SEC_FNS, rx_pkg_fn, 0, field, value)
+enum { TUPLE_WORDS = 2 * (1 + 1 + 16) };        /* first word of RICH_TUPLE */
+static const patch pairs[][3] = {
+    {TYPE(RICH_PRIM, ndim, 2)},
+    {TYPE(RICH_SHAPE, ndim, -2)},
+    {TYPE(RICH_SHAPE, ndim, 17)},
+    {TYPE(RICH_TUPLE, ndim, -2)},
+    {TYPE(RICH_TUPLE, first, -1)},
+    {TYPE(RICH_TUPLE, first, TUPLE_WORDS + 5)},
+    {{RX_SEC_TYPE_WORDS, TUPLE_WORDS * 4, -1}},
+    {{RX_SEC_TYPE_WORDS, TUPLE_WORDS * 4, RICH_TUPLE}},
+    {CONST_(offset, -64), HIGH(RX_SEC_CONSTS, rx_pkg_const, 0, offset, -1)},
+    {CONST_(offset, 4)},
+    {WORD(RX_SEC_CONSTS, rx_pkg_const, 1, offset, 128)},
+    {CONST_(type, RICH_SHAPE), TYPE(RICH_SHAPE, dtype, RELAX_F32)},
+    {CONST_(size, 0), TYPE(RICH_CONST, dtype, 0)},
+    {CONST_(size, 4), TYPE(RICH_CONST, ndim, -1)},
+    {{RX_SEC_TYPE_WORDS, (TUPLE_WORDS + 2) * 4, RX_DIM_ANY}},
+    {{RX_SEC_TYPE_WORDS, (TUPLE_WORDS + 3) * 4, 0}},
+    {NATIVE(offset, -64), HIGH(RX_SEC_NATIVES, rx_pkg_native, 0, offset, -1)},
+    {NATIVE(size, -1), HIGH(RX_SEC_NATIVES, rx_pkg_native, 0, size, -1)},
+    {NATIVE(offset, 4)},
+    {NATIVE(offset, 192)},
+    {NATIVE(size, 400)},
+    {NATIVE(target, -1)},
+    {NATIVE(nentries, 2)},
+    {WORD(RX_SEC_KERNELS, rx_pkg_kernel, 0, nbufs, -1)},
+    {WORD(RX_SEC_KERNELS, rx_pkg_kernel, 0, nsyms, -1)},
+    {WORD(RX_SEC_LIBS, rx_pkg_lib, 0, kind, 2)},
+    {FN(nregs, 6)},
+    {FN(nslots, -1)},
+    {FN(nslots, (1 << 20) + 1)},
+    {FN(nparams, 1)},
+    {FN(nsyms, 0)},
+    {FN(nsyms, 0), FN(nslots, 0), FN(nparams, 3)},
+};
+
+static void combinations(void **state)
+{
+    (void)state;
+    tl_heap th;
+    relax_context *ctx = tl_context(&th);
+    TL_TRY(ctx)
+    {
+        rx_arena *a = rx_scratch(&ctx->heap);
+        uint8_t *x, *y;
+        size_t n;
+        rx_pkg p;
+        write_rich(ctx, a, &x, &n);
+        assert_int_equal(rx_pkg_open(ctx, x, n, &p), RELAX_OK);
+        assert_int_equal(p.consts[0].type, RICH_CONST);
+        y = copy(a, x, n);
+        for (size_t i = 0; i < RX_COUNT(pairs); i++) {
+            memcpy(y, x, n);
+            for (int k = 0; k < 3 && pairs[i][k].section; k++) {
+                rx_pkg_section *s = section(y, pairs[i][k].section);
+                assert_true(pairs[i][k].at + 4 <= s->size);
+                memcpy(y + s->offset + pairs[i][k].at, &pairs[i][k].value, 4);
+            }
+            rx_pkg_seal(y, n);
+            if (rx_pkg_open(ctx, y, n, &p) != RELAX_E_FORMAT)
+                fail_msg("row %zu is accepted", i);
+            rx_diag_clear(ctx);
+        }
+    }
+    TL_END(ctx)
+    tl_done(&th, ctx);
+}
+
 /* --- jumps into an instruction, ARENA without FRAME, nests of types: what the writer cannot spell is patched --- */
 static void late_frame(void **state)
 {
@@ -626,7 +786,7 @@ static void late_frame(void **state)
                 OP(RX_BC_FRAME, I(64));
             rx_pkgw_place(w, l);
             OP(RX_BC_ARENA, r, T8, I(0));
-            OP(RX_BC_RET, r);
+            OP(RX_BC_RET, kind == 3 ? 0 : r);
             rx_pkgw_fn_end(w, "Object", 0);
             rx_pkgw_finish(w, &x, &n);
             if (kind == 3) {            /* BRANCH to the second word of ARENA */
@@ -657,9 +817,9 @@ static void bombs(void **state)
         for (int kind = 0; kind < 3; kind++) {
             rx_pkgw *w = rx_pkgw_new(ctx, a);
             int32_t t = rx_pkgw_type_object(w);
-            for (int i = 0; i < (kind == 2 ? 14 : 17); i++) {
-                int32_t two[2] = {t, t};
-                t = rx_pkgw_type_tuple(w, kind == 0 ? 1 : 2, two);
+            for (int i = 0; i < (kind == 0 ? 17 : kind == 1 ? 10 : 14); i++) {
+                int32_t four[4] = {t, t, t, t};
+                t = rx_pkgw_type_tuple(w, kind == 0 ? 1 : kind == 1 ? 4 : 2, four);
             }
             rx_pkgw_fn_begin(w, rx_pkgw_fn(w, "f", 0));
             rx_pkgw_param(w, "x", "Object", 0, -1);
@@ -775,6 +935,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trip),       cmocka_unit_test(text),          cmocka_unit_test(header),
         cmocka_unit_test(unknown_sections), cmocka_unit_test(verifier),      cmocka_unit_test(records),
+        cmocka_unit_test(combinations),
+        cmocka_unit_test(table),
         cmocka_unit_test(late_frame),       cmocka_unit_test(bombs),         cmocka_unit_test(random_flips),
         cmocka_unit_test(out_of_memory),    cmocka_unit_test(shape_program),
     };
