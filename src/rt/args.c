@@ -117,26 +117,32 @@ static bool overlap(const void *a, int64_t na, const void *b, int64_t nb)
     return na > 0 && nb > 0 && x < y + (uintptr_t)nb && y < x + (uintptr_t)na;
 }
 
+static bool over_value(const relax_any *v, const void *data, int64_t bytes)
+{
+    int64_t n;
+    relax_dtype t;
+    if (v->kind == RELAX_ANY_TENSOR) {
+        const rx_tensor *x = (const rx_tensor *)v->u.obj;
+        return overlap(data, bytes, x->data, x->bytes);
+    }
+    if (v->kind == RELAX_ANY_DLTENSOR) {
+        const DLTensor *d = v->u.dl;
+        return !rx_dtype_from_dl(d->dtype, &t) || !rx_tensor_bytes(t, d->shape, d->ndim, &n) || d->strides ||
+               overlap(data, bytes, (char *)d->data + d->byte_offset, n);
+    }
+    const rx_tuple *u = (const rx_tuple *)v->u.obj;
+    for (int32_t i = 0; v->kind == RELAX_ANY_TUPLE && i < u->n; i++)
+        if (over_value(&u->at[i], data, bytes))
+            return true;
+    return false;
+}
+
 /* does memory given for a result lie over an argument? Then the result is made elsewhere and copied at the end. */
 static bool over_argument(const relax_vm *vm, const void *data, int64_t bytes)
 {
-    for (int32_t i = 0; i < vm->nargs; i++) {
-        const relax_any *v = &vm->args[i];
-        int64_t n;
-        if (v->kind == RELAX_ANY_TUPLE)
+    for (int32_t i = 0; i < vm->nargs; i++)
+        if (over_value(&vm->args[i], data, bytes))
             return true;
-        if (v->kind == RELAX_ANY_TENSOR) {
-            const rx_tensor *t = (const rx_tensor *)v->u.obj;
-            if (overlap(data, bytes, t->data, t->bytes))
-                return true;
-        } else if (v->kind == RELAX_ANY_DLTENSOR) {
-            relax_dtype t;
-            const DLTensor *d = v->u.dl;
-            if (rx_dtype_from_dl(d->dtype, &t) && rx_tensor_bytes(t, d->shape, d->ndim, &n) &&
-                (d->strides || overlap(data, bytes, (char *)d->data + d->byte_offset, n)))
-                return true;
-        }
-    }
     return false;
 }
 
