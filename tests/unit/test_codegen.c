@@ -6,6 +6,7 @@
 #include "codegen/codegen.h"
 #include "interp/interp.h"
 #include "pkg/kernel.h"
+#include "sched/sched.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -127,6 +128,7 @@ static double ulps(relax_dtype t, double got, double want)
     return fabs(got - want) / ldexp(1, e);
 }
 
+/* tolerance: 0 bits are equal; > 0 in ulps; < 0 relative, absolute below 1 */
 static void compare(const char *what, const array *got, const array *want, double tolerance)
 {
     size_t b = rx_dtype_bytes(got->t);
@@ -135,6 +137,7 @@ static void compare(const char *what, const array *got, const array *want, doubl
         if (!memcmp(g, x, b)) continue;
         double gv = rx_load_f64(got->t, g), xv = rx_load_f64(got->t, x);
         if (rx_dtype_is_float(got->t) && isnan(gv) && isnan(xv)) continue;
+        if (rx_dtype_is_float(got->t) && tolerance < 0 && fabs(gv - xv) <= -tolerance * fmax(1, fabs(xv))) continue;
         if (rx_dtype_is_float(got->t) && tolerance > 0 && ulps(got->t, gv, xv) <= tolerance) continue;
         fail_msg("%s: element %lld is %.17g (%llx), not %.17g (%llx)", what, (long long)i, gv,
             (unsigned long long)rx_load_i64(got->t, g), xv, (unsigned long long)rx_load_i64(got->t, x));
@@ -572,6 +575,95 @@ static void test_accuracy(void **state)
     accuracy_on("cpu:aarch64");
 }
 
+/* ---- what the default schedule makes of plain loops ---- */
+static const program plain[] = {
+    NEAR(-1e-5, "prim mm(A: Buffer((n, m), f32), B: Buffer((m, n), f32), C: Buffer((n, n), f32)) { for i in n { for j in n {"
+        " for r: reduce in m init C[i, j] = 0.0 { C[i, j] += A[i, r] * B[r, j] } } } }"),
+    NEAR(-1e-5, "prim mmt(A: Buffer((n, m), f32), B: Buffer((n, m), f32), C: Buffer((n, n), f32)) { for i in n { for j in n {"
+        " for r: reduce in m init C[i, j] = 0.0 { C[i, j] += A[i, r] * B[j, r] } } } }"),
+    NEAR(-1e-5, "prim mmh(A: Buffer((n, m), f32), B: Buffer((n, m), f16), C: Buffer((n, n), f32)) { for i in n { for j in n {"
+        " for r: reduce in m init C[i, j] = 0.0 { C[i, j] += A[i, r] * f32(B[j, r]) } } } }"),
+    ROW("prim imm(A: Buffer((n, m), i8), B: Buffer((n, m), i8), C: Buffer((n, n), i32)) { for i in n { for j in n {"
+        " for r: reduce in m init C[i, j] = 0 { C[i, j] += i32(A[i, r]) * i32(B[j, r]) } } } }"),
+    NEAR(-1e-5, "prim rms(X: Buffer((n, m), f32), W: Buffer((m,), f32), Y: Buffer((n, m), f32)) { for i in n { S = alloc((), f32, local)"
+        " for r: reduce in m init S[] = 0.0 { S[] += X[i, r] * X[i, r] } for j in m { Y[i, j] = X[i, j] * rsqrt(S[] / f32(max(m, 1)) + 1e-6) * W[j] } } }"),
+    NEAR(-1e-5, "prim softmax(A: Buffer((n, m), f32), C: Buffer((n, m), f32)) { for i in n { M = alloc((), f32, local) S = alloc((), f32, local)"
+        " for r: reduce in m init M[] = -3e38 { M[] max= A[i, r] } for r: reduce in m init S[] = 0.0 { S[] += exp(A[i, r] - M[]) }"
+        " for j in m { C[i, j] = exp(A[i, j] - M[]) / S[] } } }"),
+    NEAR(-1e-5, "prim silu(A: Buffer((n, m), f32), C: Buffer((n, m), f32)) { for i in n { for j in m { C[i, j] = A[i, j] / (1.0 + exp(-A[i, j])) } } }"),
+    NEAR(-2e-3, "prim gelu16(A: Buffer((n, m), f16), C: Buffer((n, m), f16)) { for i in n { for j in m {"
+        " C[i, j] = f16(0.5 * f32(A[i, j]) * (1.0 + erf(f32(A[i, j]) * 0.70710678))) } } }"),
+    ROW("prim colsum(A: Buffer((n, m), i32), C: Buffer((m,), i32)) { for j in m { for i: reduce in n init C[j] = 0 { C[j] += A[i, j] } } }"),
+    ROW("prim argmax(A: Buffer((n, m), f32), C: Buffer((n,), i64)) { for i in n { V = alloc((), f32, local) V[] = -3e38 C[i] = 0"
+        " for j: reduce in m { if A[i, j] > V[] { V[] = A[i, j] C[i] = j } } } }"),
+    ROW("prim reshape(A: Buffer((n, m), f32), C: Buffer((m, n), f32)) { for i in m { for j in n { C[i, j] = A[(i * n + j) // m, (i * n + j) % m] } } }"),
+    ROW("prim heads(A: Buffer((n, 48), f32), C: Buffer((3, n, 16), f32)) { for h in 3 { for i in n { for d in 16 { C[h, i, d] = A[i, h * 16 + d] } } } }"),
+    ROW("prim causal(A: Buffer((n, n), f32), C: Buffer((n, n), f32)) { for i in n { for j in n { C[i, j] = select(j <= i, A[i, j] * 0.125, -1e30) } } }"),
+    ROW("prim concat(A: Buffer((n, m), i16), B: Buffer((n, 5), i16), C: Buffer((n, m + 5), i16)) { for i in n { for j in m + 5 {"
+        " C[i, j] = select(j < m, A[i, j], B[i, j - m]) } } }"),
+    ROW("prim decode(Q: Buffer((n, 18), u8), C: Buffer((n, 32), f32)) { for i in n { for j in 32 {"
+        " C[i, j] = f32(i32((Q[i, 2 + j % 16] >> u8(j // 16 * 4)) & u8(15)) - i32(8)) * f32(bitcast(f16, u16(Q[i, 0]) | (u16(Q[i, 1]) << u16(8)) & u16(16383))) } } }"),
+};
+
+static void test_schedules(void **state)
+{
+    static const int64_t edge[] = {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 65};
+    world w;
+    (void)state;
+    open_world(&w);
+    TL_TRY(w.ctx) {
+        const relax_target *t = rx_target_parse(w.ctx, "cpu", 3);
+        const rx_prim *prims[RX_COUNT(plain)], *source[RX_COUNT(plain)];
+        loaded l;
+        for (uint32_t i = 0; i < RX_COUNT(plain); i++) {
+            source[i] = parse(&w, plain[i].text);
+            prims[i] = rx_schedule_default(&w.tb, source[i], t);
+        }
+        compile(&w, "cpu", prims, RX_COUNT(prims), &l);
+        for (uint32_t i = 0; l.dl && i < RX_COUNT(plain); i++)
+            for (uint32_t a = 0; a < RX_COUNT(edge); a++)
+                for (uint32_t b = a % 3; b < RX_COUNT(edge); b += 3) {
+                    test_case c = {.p = (rx_prim *)source[i], .text = plain[i].text, .tolerance = plain[i].tolerance};
+                    c.syms[0] = edge[a];
+                    c.syms[1] = edge[b];
+                    sizes(&w, &c, 90 + i, true);
+                    run_case(&w, &l, i, &c, 1 + (a + b) % 3, "cpu");
+                }
+        if (l.dl) rx_dl_close(l.dl);
+    } TL_END(w.ctx)
+    close_world(&w);
+}
+
+/* ---- contexts in two threads compile at the same time ---- */
+static void compile_some(void *arg)
+{
+    world w;
+    rx_frame f;
+    open_world(&w);
+    if (RX_ENTER(&w.ctx->heap, &f)) {
+        const rx_prim *prims[RX_COUNT(programs)];
+        loaded l;
+        for (uint32_t i = 0; i < RX_COUNT(programs); i++) prims[i] = parse(&w, programs[i].text);
+        for (int round = 0; round < 2; round++) {
+            compile(&w, round ? "cpu:x86-64-v3" : "cpu:aarch64", prims, RX_COUNT(prims), &l);
+            if (l.dl) rx_dl_close(l.dl);
+        }
+        rx_leave(&w.ctx->heap, &f);
+        *(bool *)arg = true;
+    }
+    close_world(&w);
+}
+
+static void test_threads(void **state)
+{
+    rx_thread t[2];
+    bool done[2] = {false, false};
+    (void)state;
+    for (int i = 0; i < 2; i++) assert_int_equal(rx_thread_start(&t[i], compile_some, &done[i]), 0);
+    for (int i = 0; i < 2; i++) rx_thread_join(&t[i]);
+    assert_true(done[0] && done[1]);
+}
+
 /* ---- errors ---- */
 static void test_checks(void **state)
 {
@@ -778,6 +870,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_structures), cmocka_unit_test(test_ops),      cmocka_unit_test(test_casts),
         cmocka_unit_test(test_accuracy),   cmocka_unit_test(test_checks),   cmocka_unit_test(test_failures),
         cmocka_unit_test(test_avx512),     cmocka_unit_test(test_aarch64),
+        cmocka_unit_test(test_schedules),  cmocka_unit_test(test_threads),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
