@@ -107,10 +107,11 @@ static void define_quotient(rx_query *q, rx_ex e, uint32_t v)
     rx_ex x = e->a[0], d = e->a[1];
     int64_t c;
     if (rx_is_int(d, &c)) {
-        const rx_row *r = c > 0 ? mix(q, linear(q, x, false), 1, unit(q, v, 1), -c) : NULL;   /* x - c*q */
+        if (c <= 0) return;
+        const rx_row *r = mix(q, linear(q, x, false), 1, unit(q, v, 1), -c); /* x - c*q */
         define(q, r, false);
         define(q, mix(q, constant(q, c - 1), 1, r, -1), false);
-        if (c <= 0 || c > 12 || !r) return;
+        if (c > 12 || !r) return;
         alts *w = new_alts(q, (uint32_t)c, true);
         rx_ex rest = rx_sub(ctx, x, rx_muli(ctx, e, c));
         for (int64_t i = 0; i < c; i++) w->c[i] = rx_eq(ctx, rest, rx_int(ctx, i));

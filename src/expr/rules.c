@@ -203,15 +203,11 @@ static bool match(relax_context *ctx, rx_ex p, rx_ex s, bindings *b)
     if (p == s) return true;
     if (!(p->flags & RX_EX_HAS_SYM)) return false;
     if (rx_is_sum(p)) {
-        /* x + a: the constant stands apart */
-        if (p->a[1]->op == RX_EX_SYM && is_const_var(p->a[1]) && !is_const_var(p->a[0])) {
-            rx_ex k = p->a[1], x = p->a[0];
-            return rx_is_sum(s) && s->a[1]->op == RX_EX_INT && match(ctx, k, s->a[1], b) && match(ctx, x, s->a[0], b);
-        }
-        if (p->a[0]->op == RX_EX_SYM && is_const_var(p->a[0]) && !is_const_var(p->a[1])) {
-            rx_ex k = p->a[0], x = p->a[1];
-            return rx_is_sum(s) && s->a[1]->op == RX_EX_INT && match(ctx, k, s->a[1], b) && match(ctx, x, s->a[0], b);
-        }
+        /* x + a: the constant stands apart, whichever way the pattern was ordered */
+        int k = is_const_var(p->a[1]);
+        if (k != is_const_var(p->a[0]))
+            return rx_is_sum(s) && s->a[1]->op == RX_EX_INT && match(ctx, p->a[k], s->a[1], b) &&
+                   match(ctx, p->a[1 - k], s->a[0], b);
         return match_sum(ctx, p, s, b, NULL, NULL);
     }
     if (rx_is_prod(p)) {
