@@ -437,10 +437,13 @@ fn f(x: Tensor((n, 4), f32), w: Tensor((4, 2), f32)) -> Tensor((n, 2), f32) attr
     del w
     gc.collect()
     assert held() is not None
-    with pytest.raises(relax.Error):
-        exe.bind(w=np.zeros((4, 2), np.float64))
-    with pytest.raises(relax.Error):
+    for wrong in (np.zeros((4, 2), np.float64), np.zeros((4, 3), np.float32), np.zeros(8, np.float32)):
+        with pytest.raises(relax.Error, match="w"):
+            exe.bind(w=wrong)["f"](x)
+    with pytest.raises(relax.Error, match="no weight v"):
         exe.bind(v=np.zeros((4, 2), np.float32))
+    w = np.arange(8, dtype=np.float32).reshape(4, 2)
+    exe.bind({"w": w})
     results = []
     t = threading.Thread(target=lambda: results.append(np.asarray(exe["f"](x))))
     t.start()
@@ -453,11 +456,11 @@ def test_many_shapes_no_growth(exe):
     r = np.random.default_rng(3)
     x, y = np.zeros((2048, 16), np.float32), np.zeros((2048, 16), np.float32)
     vm = relax.VM(exe, threads=1)
-    vm["mlp"](x, w, out=y)
+    vm["mlp"](relax.tensor(x), relax.tensor(w), out=y)
     before = vm.memory.held
     for _ in range(300):
         n = int(r.integers(1, 2049))
-        vm["mlp"](x[:n], w, out=y[:n])
+        vm["mlp"](relax.tensor(x[:n]), relax.tensor(w), out=y[:n])
     assert vm.memory.held == before                        # outputs of the host: not a byte
     for _ in range(300):
         assert vm["mlp"](x[:int(r.integers(1, 2049))], w).ndim == 2

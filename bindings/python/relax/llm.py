@@ -135,6 +135,7 @@ class Generation:
         self.prompt_ids = ids
         self._finish = ""
         self._prompt_seconds = self._seconds = 0.0
+        self._turn = model._turn
         self._steps = self._run()
 
     def __iter__(self) -> Iterator[str]:
@@ -151,14 +152,14 @@ class Generation:
         return Stats(len(self.prompt_ids), self._prompt_seconds, len(self.ids), self._seconds, self._finish)
 
     def _run(self) -> Iterator[str]:
-        model, held, turn = self._model, "", self._model._turn
+        model, held = self._model, ""
+        self._own()
         start = time.perf_counter()
         model._continue(self._prompt)
         self._prompt_seconds = time.perf_counter() - start
         stream = _Stream(model.tokenizer)
         while not self._finish:
-            if model._turn != turn:
-                raise InvalidError("another generation was started on this model: only the newest one can go on", id="RX1009")
+            self._own()
             start = time.perf_counter()
             piece = self._step(stream)
             self._seconds += time.perf_counter() - start
@@ -166,6 +167,10 @@ class Generation:
             out, held = self._release(held)
             if out:
                 yield out
+
+    def _own(self) -> None:
+        if self._model._turn != self._turn:
+            raise InvalidError("another generation was started on this model: only the newest one can go on", id="RX1009")
 
     def _step(self, stream: "_Stream") -> str:
         """one token; the text that came with it"""
@@ -199,26 +204,27 @@ class Generation:
 
 
 class _Stream:
-    """Ids to text, piece by piece: only whole characters come out. A window of the last pieces is decoded again, because spaces
-    depend on what stands before."""
+    """Ids to text, piece by piece. Bytes that may be the beginning of a character (U+FFFD at the end) are held back. A letter
+    stands in front of what is decoded, because some tokenizers drop the first space of a text."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
-        self.ids: List[int] = []
-        self.begin = self.done = 0     # ids before `done` are out; decoding starts at `begin`
+        self.letter = tokenizer.encode("a", add_bos=False)
+        self.skip = len(tokenizer.decode(self.letter))
+        self.ids: List[int] = []       # since the last place where a character ended
+        self.out = 0                   # characters of theirs that are out
 
-    def put(self, id: int, last: bool = False) -> str:
-        if not last:
-            self.ids.append(id)
-        before = self.tokenizer.decode(self.ids[self.begin:self.done])
-        now = self.tokenizer.decode(self.ids[self.begin:])
-        if now.endswith("\ufffd") and not last and len(self.ids) - self.done < 8:
-            return ""                  # an unfinished character
-        self.begin, self.done = self.done, len(self.ids)
-        return now[len(before):]
+    def put(self, id: int) -> str:
+        self.ids.append(id)
+        text = self.tokenizer.decode(self.letter + self.ids)[self.skip:]
+        stable = text.rstrip("\ufffd")
+        piece, self.out = stable[self.out:], max(self.out, len(stable))
+        if len(stable) == len(text):
+            self.ids, self.out = [], 0
+        return piece
 
     def end(self) -> str:
-        return self.put(0, last=True) if self.done < len(self.ids) else ""
+        return self.tokenizer.decode(self.letter + self.ids)[self.skip + self.out:]
 
 
 class Model:
