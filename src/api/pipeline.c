@@ -33,7 +33,7 @@ static relax_status insert(relax_pipeline *p, const char *near, bool after, cons
         int64_t at = near ? rx_pipeline_find(p, near) : after ? -1 : (int64_t)p->steps.n;
         if (near && at < 0) rx_fail(p->ctx, RXE_UNKNOWN_PASS, NULL, "the pipeline has no pass '%s'", near);
         rx_pass *pass = RX_NEW(&p->arena, rx_pass);
-        *pass = (rx_pass){ .name = rx_str(p->ctx, name), .keeps = ~0u, .options = "", .doc = "", .host = fn, .user = user };
+        *pass = (rx_pass){ .name = rx_str(p->ctx, name), .keeps = ~(uint32_t)RX_M_GUARDED, .options = "", .doc = "", .host = fn, .user = user };
         rx_step step = { .pass = pass };
         rx_pipeline_insert(p, (uint32_t)(after ? at + 1 : at), &step);
         API_RETURN(RELAX_OK);

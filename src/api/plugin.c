@@ -156,7 +156,7 @@ static void load(relax_context *ctx, const char *path)
             if (relax_library_register(ctx, p->libraries[i].name, p->libraries[i].fn, p->libraries[i].user) != RELAX_OK) rx_unwind(&ctx->heap);
         for (uint32_t i = 0; i < p->nops; i++) add_op(ctx, &p->ops[i]);
         for (uint32_t i = 0; i < p->npasses; i++) {
-            rx_pass pass = { .name = p->passes[i].name, .keeps = ~0u, .doc = p->passes[i].doc, .host = p->passes[i].run, .user = p->passes[i].user };
+            rx_pass pass = { .name = p->passes[i].name, .keeps = ~(uint32_t)RX_M_GUARDED, .doc = p->passes[i].doc, .host = p->passes[i].run, .user = p->passes[i].user };
             rx_pass_add(ctx, &pass);
         }
         rx_leave(&ctx->heap, &f);

@@ -1,7 +1,8 @@
 /* backend.c: the table of backends, and the CPU backend's way through librelax_llvm.so.
  *
- * LLVM costs 50 ms and 50 MB when it is loaded, so the private shared object that holds all use of it is opened by the first
- * CPU build of a context, from the folder of this library, and closed with the context. */
+ * LLVM costs 50 ms and 50 MB when it is loaded, so the private shared object that holds all use of it is opened by the
+ * first CPU build of a context, from the folder of this library. The handle goes with the context; the code stays loaded
+ * (-z nodelete), because LLVM keeps process-wide state. */
 #include "codegen/codegen.h"
 #include "codegen/llvm/llvm.h"
 
@@ -37,13 +38,15 @@ static void close_llvm(relax_context *ctx)
     ctx->llvm = NULL;
 }
 
-static const char *const hint = "librelax_llvm.so stands beside librelax.so and needs libLLVM (19 to 22); build it with 'make all'";
+static const char *const hint =
+    "librelax_llvm.so stands beside librelax.so and needs libLLVM (19 to 22); build it with 'make all'";
 
 static const rx_llvm_api *open_llvm(relax_context *ctx)
 {
     char dir[4096], err[512] = "";
     if (ctx->llvm) return ctx->llvm->api;
-    if (!rx_dl_self_dir(dir, sizeof dir)) rx_fail_hint(ctx, RXE_NO_BACKEND, NULL, hint, "the folder of librelax is not known");
+    if (!rx_dl_self_dir(dir, sizeof dir))
+        rx_fail_hint(ctx, RXE_NO_BACKEND, NULL, hint, "the folder of librelax is not known");
     struct rx_llvm_lib *lib = RX_NEW(&ctx->arena, struct rx_llvm_lib);
     void *dl = rx_dl_open(rx_strf(ctx, "%s/librelax_llvm.so", dir), err, sizeof err);
     if (!dl) dl = rx_dl_open(rx_strf(ctx, "%s/../lib/librelax_llvm.so", dir), err, sizeof err);

@@ -52,8 +52,9 @@ static void emit(relax_module *m, const relax_target *t, const char *pipeline, i
     find_unique(&u, m, a);
     const rx_prim **prims = RX_NEWN(a, const rx_prim *, u.all.n + 1);
     for (uint32_t i = 0; i < u.all.n; i++) {
-        rx_tb tb = { ctx, &m->arena };
-        prims[i] = u.all.at[i]->prim = rx_prim_guard(&tb, u.all.at[i]->prim);
+        rx_tb tb = { ctx, &m->arena };         /* a pipeline without the pass, or one that added programs behind it */
+        if (!(m->props & RX_M_GUARDED)) u.all.at[i]->prim = rx_prim_guard(&tb, u.all.at[i]->prim);
+        prims[i] = u.all.at[i]->prim;
     }
     rx_code code = { 0 };
     rx_codegen_options o = { opt_level };

@@ -14,7 +14,7 @@ typedef struct rx_kernel_code {
     const uint8_t *parallel;           /* per phase: 1 = split over parts, 0 = part 0 alone does it */
 } rx_kernel_code;
 typedef struct rx_code {
-    uint8_t *so;                       /* an ELF shared object that exports rx_entries; NULL when there are no kernels */
+    uint8_t *so; /* an ELF shared object that exports rx_entries; NULL when there are no kernels */
     size_t so_size;
     rx_kernel_code *kernels;           /* per prim */
     uint32_t nentries, llvm_version;   /* llvm_version 0: not made by LLVM */
@@ -29,8 +29,8 @@ typedef struct rx_backend {
 extern const rx_backend rx_backends[];
 extern const uint32_t rx_n_backends;
 const rx_backend *rx_backend_of(const relax_target *t);        /* NULL: none for the kind */
-/* The backend of the target; results in the arena. Unwinds with RXE_CODEGEN, RXE_LLVM, RXE_NO_BACKEND, RXE_CANCELLED. Identical
- * prims are the caller's to merge. */
+/* The backend of the target; results in the arena. Unwinds with RXE_CODEGEN, RXE_LLVM, RXE_NO_BACKEND, RXE_CANCELLED.
+ * Identical prims are the caller's to merge. */
 void rx_codegen(relax_context *ctx, rx_arena *a, const relax_target *t, const rx_prim *const *prims, uint32_t n,
     const rx_codegen_options *o, rx_code *out);
 void rx_codegen_cpu(relax_context *ctx, rx_arena *a, const relax_target *t, const rx_prim *const *prims, uint32_t n,
@@ -39,9 +39,9 @@ void rx_codegen_cpu(relax_context *ctx, rx_arena *a, const relax_target *t, cons
 void rx_codegen_null(relax_context *ctx, rx_arena *a, const relax_target *t, const rx_prim *const *prims, uint32_t n,
     const rx_codegen_options *o, rx_code *out);
 
-/* --- elf.c: a relocatable object (x86-64 or aarch64, from LLVM or a C compiler) to a shared object that imports nothing and
- * exports one symbol, rx_entries: an array of pointers to the functions `entries`, in order. Deterministic. Checks every offset;
- * unwinds with RXE_CODEGEN (undefined symbols, what is not supported) or RXE_FILE_CORRUPT. --- */
-void rx_elf_link(relax_context *ctx, rx_arena *a, const uint8_t *obj, size_t n, const char *const *entries, uint32_t nentries,
-    uint8_t **so, size_t *so_size);
+/* --- elf.c: a relocatable object (x86-64 or aarch64, from LLVM or a C compiler) to a shared object that imports
+ * nothing and exports one symbol, rx_entries: an array of pointers to the functions `entries`, in order. Deterministic.
+ * Checks every offset; unwinds with RXE_CODEGEN (undefined symbols, what is not supported) or RXE_FILE_CORRUPT. --- */
+void rx_elf_link(relax_context *ctx, rx_arena *a, const uint8_t *obj, size_t n, const char *const *entries,
+                 uint32_t nentries, uint8_t **so, size_t *so_size);
 #endif

@@ -1,17 +1,30 @@
 /* elf.c: one relocatable object to one shared object that imports nothing.
  *
- * In: ET_REL for x86-64 or aarch64. Out: ET_DYN with the segments R (headers, dynamic tables, constants), RX (code), RW (pointer
- * tables and GOT, read-only after relocation; then data and bss) and a symbol table for debuggers. Its only exported symbol is
- * rx_entries, so a plain dlopen and dlsym serve, and the loader has RELATIVE relocations alone to do.
- * Every offset, size and index of the input is checked before it is used. Left out: unwind tables, notes, debug sections.
- * Refused: thread-local data, constructors, symbols defined elsewhere. */
+ * In: ET_REL for x86-64 or aarch64. Out: ET_DYN with the segments R (headers, dynamic tables, constants), RX (code), RW
+ * (pointer tables and GOT, read-only after relocation; then data and bss) and a symbol table for debuggers. Its only
+ * exported symbol is rx_entries, so a plain dlopen and dlsym serve, and the loader has RELATIVE relocations alone to
+ * do. Every offset, size and index of the input is checked before it is used. Left out: unwind tables, notes, debug
+ * sections. Refused: thread-local data, constructors, symbols defined elsewhere. */
 #include "codegen/elf.h"
 
-_Static_assert(sizeof(rx_elf_ehdr) == 64 && sizeof(rx_elf_shdr) == 64 && sizeof(rx_elf_sym) == 24 && sizeof(rx_elf_rela) == 24
-    && sizeof(rx_elf_phdr) == 56, "the file format");
+_Static_assert(sizeof(rx_elf_ehdr) == 64 && sizeof(rx_elf_shdr) == 64 && sizeof(rx_elf_sym) == 24 &&
+                   sizeof(rx_elf_rela) == 24 && sizeof(rx_elf_phdr) == 56,
+               "the file format");
 
-enum { SHT_PROGBITS = 1, SHT_SYMTAB = 2, SHT_STRTAB = 3, SHT_RELA = 4, SHT_HASH = 5, SHT_DYNAMIC = 6, SHT_NOTE = 7, SHT_NOBITS = 8,
-    SHT_REL = 9, SHT_DYNSYM = 11, SHT_INIT_ARRAY = 14, SHT_PREINIT_ARRAY = 16 };
+enum {
+    SHT_PROGBITS = 1,
+    SHT_SYMTAB = 2,
+    SHT_STRTAB = 3,
+    SHT_RELA = 4,
+    SHT_HASH = 5,
+    SHT_DYNAMIC = 6,
+    SHT_NOTE = 7,
+    SHT_NOBITS = 8,
+    SHT_REL = 9,
+    SHT_DYNSYM = 11,
+    SHT_INIT_ARRAY = 14,
+    SHT_PREINIT_ARRAY = 16
+};
 enum { F_WRITE = 1, F_ALLOC = 2, F_EXEC = 4, F_TLS = 0x400 };
 #define MAX_SECTIONS 65000u
 
@@ -41,9 +54,12 @@ static bool starts(const char *s, const char *with) { return strncmp(s, with, st
 static uint8_t part_of(rx_elf *e, const rx_elf_sec *s)
 {
     const rx_elf_shdr *h = &s->h;
-    if (!(h->flags & F_ALLOC) || h->type == SHT_NOTE || starts(s->name, ".eh_frame") || starts(s->name, ".note")) return P_SKIP;
-    if (h->flags & F_TLS) rx_fail(e->ctx, RXE_CODEGEN, NULL, "the object has thread-local data (section '%s')", s->name);
-    if ((h->type >= SHT_INIT_ARRAY && h->type <= SHT_PREINIT_ARRAY) || starts(s->name, ".ctors") || starts(s->name, ".init"))
+    if (!(h->flags & F_ALLOC) || h->type == SHT_NOTE || starts(s->name, ".eh_frame") || starts(s->name, ".note"))
+        return P_SKIP;
+    if (h->flags & F_TLS)
+        rx_fail(e->ctx, RXE_CODEGEN, NULL, "the object has thread-local data (section '%s')", s->name);
+    if ((h->type >= SHT_INIT_ARRAY && h->type <= SHT_PREINIT_ARRAY) || starts(s->name, ".ctors") ||
+        starts(s->name, ".init"))
         rx_fail(e->ctx, RXE_CODEGEN, NULL, "the object has constructors (section '%s')", s->name);
     if (h->type != SHT_PROGBITS && h->type != SHT_NOBITS)
         rx_fail(e->ctx, RXE_CODEGEN, NULL, "the object has section '%s' of type %u", s->name, h->type);
@@ -64,7 +80,8 @@ static void read_sections(rx_elf *e)
     e->machine = h.machine;
     e->nsec = h.shnum;
     e->sec = RX_NEWN(e->a, rx_elf_sec, e->nsec);
-    const uint8_t *at = range(e, h.shoff, (uint64_t)h.shnum * sizeof(rx_elf_shdr), "the section table lies outside the file");
+    const uint8_t *at =
+        range(e, h.shoff, (uint64_t)h.shnum * sizeof(rx_elf_shdr), "the section table lies outside the file");
     for (uint32_t i = 0; i < e->nsec; i++) memcpy(&e->sec[i].h, at + i * sizeof(rx_elf_shdr), sizeof(rx_elf_shdr));
     for (uint32_t i = 0; i < e->nsec; i++) {
         rx_elf_sec *s = &e->sec[i];
@@ -86,7 +103,8 @@ static void read_symbols(rx_elf *e)
 {
     if (!e->symtab) return;
     const rx_elf_shdr *h = &e->sec[e->symtab].h;
-    if (h->size % sizeof(rx_elf_sym) || h->size / sizeof(rx_elf_sym) > UINT32_MAX / 2) rx_elf_bad(e, "the symbol table");
+    if (h->size % sizeof(rx_elf_sym) || h->size / sizeof(rx_elf_sym) > UINT32_MAX / 2)
+        rx_elf_bad(e, "the symbol table");
     e->nsym = (uint32_t)(h->size / sizeof(rx_elf_sym));
     e->sym = RX_NEWN(e->a, rx_elf_out_sym, e->nsym);
     for (uint32_t i = 0; i < e->nsym; i++) {
@@ -98,7 +116,8 @@ static void read_symbols(rx_elf *e)
         if ((s->in.info & 15) == 10) rx_fail(e->ctx, RXE_CODEGEN, NULL, "symbol '%s' is an indirect function", s->name);
         if (k < SHN_RESERVED && k && e->sec[k].part != P_SKIP && s->in.value > e->sec[k].h.size)
             rx_elf_bad(e, "a symbol lies outside its section");
-        if (k == SHN_COMMON_ && (s->in.value & (s->in.value - 1) || s->in.value > 4096 || s->in.size > (uint64_t)1 << 40))
+        if (k == SHN_COMMON_ &&
+            (s->in.value & (s->in.value - 1) || s->in.value > 4096 || s->in.size > (uint64_t)1 << 40))
             rx_elf_bad(e, "a common symbol");
     }
 }
@@ -126,7 +145,8 @@ static void place_sections(rx_elf *e, uint64_t tables)
         s->common = align_up(e->part_size[P_BSS], s->in.value);
         e->part_size[P_BSS] = s->common + s->in.size;
         e->part_align[P_BSS] = RX_MAX(e->part_align[P_BSS], s->in.value);
-        if (e->part_size[P_BSS] > (uint64_t)1 << 30) rx_fail(e->ctx, RXE_LIMIT, NULL, "the object is larger than 1 GiB");
+        if (e->part_size[P_BSS] > (uint64_t)1 << 30)
+            rx_fail(e->ctx, RXE_LIMIT, NULL, "the object is larger than 1 GiB");
     }
 }
 
@@ -176,10 +196,26 @@ static bool shown(const rx_elf *e, const rx_elf_out_sym *s)
 }
 
 /* section numbers of the output */
-enum { S_NULL, S_DYNSYM, S_DYNSTR, S_HASH, S_RELA, S_RODATA, S_TEXT, S_RELRO, S_DYNAMIC, S_DATA, S_BSS, S_SYMTAB, S_STRTAB, S_SHSTRTAB,
-    S_COUNT };
-static const char *const section_names[S_COUNT] = {"", ".dynsym", ".dynstr", ".hash", ".rela.dyn", ".rodata", ".text", ".data.rel.ro",
-    ".dynamic", ".data", ".bss", ".symtab", ".strtab", ".shstrtab"};
+enum {
+    S_NULL,
+    S_DYNSYM,
+    S_DYNSTR,
+    S_HASH,
+    S_RELA,
+    S_RODATA,
+    S_TEXT,
+    S_RELRO,
+    S_DYNAMIC,
+    S_DATA,
+    S_BSS,
+    S_SYMTAB,
+    S_STRTAB,
+    S_SHSTRTAB,
+    S_COUNT
+};
+static const char *const section_names[S_COUNT] = {"",        ".dynsym", ".dynstr",      ".hash",    ".rela.dyn",
+                                                   ".rodata", ".text",   ".data.rel.ro", ".dynamic", ".data",
+                                                   ".bss",    ".symtab", ".strtab",      ".shstrtab"};
 static const uint8_t section_of_part[P_COUNT] = {S_RODATA, S_TEXT, S_RELRO, S_DATA, S_BSS};
 
 static void place_tables(rx_elf *e, layout *l)
@@ -224,10 +260,18 @@ static void write_symtab(rx_elf *e, const layout *l, const rx_elf_sym *entries)
 
 static void write_dynamic(rx_elf *e, const layout *l)
 {
-    const uint64_t d[NDYN][2] = {{4, l->hash}, {5, l->dynstr}, {6, l->dynsym}, {10, sizeof dyn_strings}, {11, sizeof(rx_elf_sym)},
-        {7, l->rela}, {8, (uint64_t)e->nrelative * sizeof(rx_elf_rela)}, {9, sizeof(rx_elf_rela)}, {0x6FFFFFF9, e->nrelative},
-        {0x6FFFFFFB, 1 /* now */}, {0, 0}};
-    const uint32_t hash[5] = {1, 2, 1, 0, 0};                /* one bucket, two symbols: bucket[0] = 1, chain = {0, 0} */
+    const uint64_t d[NDYN][2] = {{4, l->hash},
+                                 {5, l->dynstr},
+                                 {6, l->dynsym},
+                                 {10, sizeof dyn_strings},
+                                 {11, sizeof(rx_elf_sym)},
+                                 {7, l->rela},
+                                 {8, (uint64_t)e->nrelative * sizeof(rx_elf_rela)},
+                                 {9, sizeof(rx_elf_rela)},
+                                 {0x6FFFFFF9, e->nrelative},
+                                 {0x6FFFFFFB, 1 /* now */},
+                                 {0, 0}};
+    const uint32_t hash[5] = {1, 2, 1, 0, 0}; /* one bucket, two symbols: bucket[0] = 1, chain = {0, 0} */
     put(e, l->dynamic, d, sizeof d);
     put(e, l->hash, hash, sizeof hash);
     put(e, l->dynstr, dyn_strings, sizeof dyn_strings);
@@ -247,11 +291,21 @@ static void write_phdrs(rx_elf *e, const layout *l)
         {1, 6, o[P_RELRO], a[P_RELRO], a[P_RELRO], data_end - o[P_RELRO], rw_end - a[P_RELRO], l->page},
         {2, 6, l->dynamic, dyn_addr, dyn_addr, NDYN * 16, NDYN * 16, 16},
         {0x6474E551, 6, 0, 0, 0, 0, 0, 16},
-        {0x6474E552, 4, o[P_RELRO], a[P_RELRO], a[P_RELRO], l->dynamic + NDYN * 16 - o[P_RELRO], l->relro_end - a[P_RELRO], 1},
+        {0x6474E552, 4, o[P_RELRO], a[P_RELRO], a[P_RELRO], l->dynamic + NDYN * 16 - o[P_RELRO],
+         l->relro_end - a[P_RELRO], 1},
     };
-    rx_elf_ehdr eh = {.ident = {0x7F, 'E', 'L', 'F', 2, 1, 1}, .type = 3, .machine = e->machine, .version = 1, .phoff = 64,
-        .shoff = l->shdrs, .ehsize = 64, .phentsize = sizeof(rx_elf_phdr), .phnum = NPHDR, .shentsize = sizeof(rx_elf_shdr),
-        .shnum = S_COUNT, .shstrndx = S_SHSTRTAB};
+    rx_elf_ehdr eh = {.ident = {0x7F, 'E', 'L', 'F', 2, 1, 1},
+                      .type = 3,
+                      .machine = e->machine,
+                      .version = 1,
+                      .phoff = 64,
+                      .shoff = l->shdrs,
+                      .ehsize = 64,
+                      .phentsize = sizeof(rx_elf_phdr),
+                      .phnum = NPHDR,
+                      .shentsize = sizeof(rx_elf_shdr),
+                      .shnum = S_COUNT,
+                      .shstrndx = S_SHSTRTAB};
     put(e, 0, &eh, sizeof eh);
     put(e, 64, h, sizeof h);
 }
@@ -260,20 +314,21 @@ static void write_shdrs(rx_elf *e, const layout *l)
 {
     uint64_t *a = e->part_addr, *o = e->part_off, *z = e->part_size;
     const rx_elf_shdr h[S_COUNT] = {
-        [S_DYNSYM] = {0, SHT_DYNSYM, F_ALLOC, l->dynsym, l->dynsym, 2 * sizeof(rx_elf_sym), S_DYNSTR, 1, 8, sizeof(rx_elf_sym)},
+        [S_DYNSYM] = {0, SHT_DYNSYM, F_ALLOC, l->dynsym, l->dynsym, 2 * sizeof(rx_elf_sym), S_DYNSTR, 1, 8,
+                      sizeof(rx_elf_sym)},
         [S_DYNSTR] = {0, SHT_STRTAB, F_ALLOC, l->dynstr, l->dynstr, sizeof dyn_strings, 0, 0, 1, 0},
         [S_HASH] = {0, SHT_HASH, F_ALLOC, l->hash, l->hash, 20, S_DYNSYM, 0, 8, 4},
-        [S_RELA] = {0, SHT_RELA, F_ALLOC, l->rela, l->rela, (uint64_t)e->nrelative * sizeof(rx_elf_rela), S_DYNSYM, 0, 8,
-            sizeof(rx_elf_rela)},
+        [S_RELA] = {0, SHT_RELA, F_ALLOC, l->rela, l->rela, (uint64_t)e->nrelative * sizeof(rx_elf_rela), S_DYNSYM, 0,
+                    8, sizeof(rx_elf_rela)},
         [S_RODATA] = {0, SHT_PROGBITS, F_ALLOC, a[P_RODATA], o[P_RODATA], z[P_RODATA], 0, 0, 64, 0},
         [S_TEXT] = {0, SHT_PROGBITS, F_ALLOC | F_EXEC, a[P_TEXT], o[P_TEXT], z[P_TEXT], 0, 0, 64, 0},
         [S_RELRO] = {0, SHT_PROGBITS, F_ALLOC | F_WRITE, a[P_RELRO], o[P_RELRO], z[P_RELRO], 0, 0, 64, 0},
-        [S_DYNAMIC] = {0, SHT_DYNAMIC, F_ALLOC | F_WRITE, l->dynamic - o[P_RELRO] + a[P_RELRO], l->dynamic, NDYN * 16, S_DYNSTR, 0,
-            16, 16},
+        [S_DYNAMIC] = {0, SHT_DYNAMIC, F_ALLOC | F_WRITE, l->dynamic - o[P_RELRO] + a[P_RELRO], l->dynamic, NDYN * 16,
+                       S_DYNSTR, 0, 16, 16},
         [S_DATA] = {0, SHT_PROGBITS, F_ALLOC | F_WRITE, a[P_DATA], o[P_DATA], z[P_DATA], 0, 0, 64, 0},
         [S_BSS] = {0, SHT_NOBITS, F_ALLOC | F_WRITE, a[P_BSS], o[P_BSS], z[P_BSS], 0, 0, 64, 0},
-        [S_SYMTAB] = {0, SHT_SYMTAB, 0, 0, l->symtab, (uint64_t)l->nsyms * sizeof(rx_elf_sym), S_STRTAB, l->nsyms - 1, 8,
-            sizeof(rx_elf_sym)},
+        [S_SYMTAB] = {0, SHT_SYMTAB, 0, 0, l->symtab, (uint64_t)l->nsyms * sizeof(rx_elf_sym), S_STRTAB, l->nsyms - 1,
+                      8, sizeof(rx_elf_sym)},
         [S_STRTAB] = {0, SHT_STRTAB, 0, 0, l->strtab, l->strtab_size, 0, 0, 1, 0},
         [S_SHSTRTAB] = {0, SHT_STRTAB, 0, 0, l->shstrtab, l->shstrtab_size, 0, 0, 1, 0},
     };
@@ -325,13 +380,14 @@ static void sort_relative(rx_elf *e)
         for (uint32_t i = gap; i < e->made; i++) {
             rx_elf_rela x = e->relative[i];
             uint32_t k = i;
-            for (; k >= gap && by_offset(&e->relative[k - gap], &x) > 0; k -= gap) e->relative[k] = e->relative[k - gap];
+            for (; k >= gap && by_offset(&e->relative[k - gap], &x) > 0; k -= gap)
+                e->relative[k] = e->relative[k - gap];
             e->relative[k] = x;
         }
 }
 
-void rx_elf_link(relax_context *ctx, rx_arena *a, const uint8_t *obj, size_t n, const char *const *entries, uint32_t nentries,
-    uint8_t **so, size_t *so_size)
+void rx_elf_link(relax_context *ctx, rx_arena *a, const uint8_t *obj, size_t n, const char *const *entries,
+                 uint32_t nentries, uint8_t **so, size_t *so_size)
 {
     rx_elf e = {.ctx = ctx, .a = a, .obj = obj, .n = n};
     layout l = {0};
@@ -354,7 +410,8 @@ void rx_elf_link(relax_context *ctx, rx_arena *a, const uint8_t *obj, size_t n, 
         if (e.sym[i].got) rx_elf_relative(&e, e.got + (uint64_t)(e.sym[i].got - 1) * 8, rx_elf_sym_addr(&e, i));
     rx_elf_apply_relocs(&e);
     sort_relative(&e);
-    rx_elf_sym exported = {.name = 1, .info = 1 << 4 | 1, .shndx = S_RELRO, .value = table, .size = (uint64_t)nentries * 8};
+    rx_elf_sym exported = {
+        .name = 1, .info = 1 << 4 | 1, .shndx = S_RELRO, .value = table, .size = (uint64_t)nentries * 8};
     put(&e, l.dynsym + sizeof exported, &exported, sizeof exported);
     write_symtab(&e, &l, &exported);
     write_dynamic(&e, &l);

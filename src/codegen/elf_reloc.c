@@ -1,7 +1,8 @@
-/* elf_reloc.c: relocations of x86-64 and aarch64, those that LLVM and gcc emit for position-independent code in the small code
- * model. S symbol, A addend, P place, G slot of the global offset table, L load address.
+/* elf_reloc.c: relocations of x86-64 and aarch64, those that LLVM and gcc emit for position-independent code in the
+ * small code model. S symbol, A addend, P place, G slot of the global offset table, L load address.
  *
- * A scan comes first: it counts what needs a GOT slot or a RELATIVE entry, and lists the symbols that are not defined. */
+ * A scan comes first: it counts what needs a GOT slot or a RELATIVE entry, and lists the symbols that are not defined.
+ */
 #include "codegen/elf.h"
 
 typedef enum form {                          /* what is stored, and how */
@@ -46,8 +47,8 @@ static const rule *find_rule(rx_elf *e, uint32_t type)
 {
     for (uint32_t i = 0; i < RX_COUNT(rules); i++)
         if (rules[i].machine == e->machine && rules[i].type == type) return &rules[i];
-    rx_fail(e->ctx, RXE_CODEGEN, NULL, "the object has a relocation of type %u: it is not position-independent small-model code",
-        type);
+    rx_fail(e->ctx, RXE_CODEGEN, NULL,
+            "the object has a relocation of type %u: it is not position-independent small-model code", type);
 }
 
 static uint32_t width(const rule *r) { return r->form == F_ABS64 || r->form == F_PC64 ? 8 : 4; }
@@ -62,7 +63,8 @@ uint64_t rx_elf_sym_addr(rx_elf *e, uint32_t sym)
 void rx_elf_relative(rx_elf *e, uint64_t at, uint64_t value)
 {
     RX_CHECK(e->ctx, e->made < e->nrelative);
-    e->relative[e->made++] = (rx_elf_rela){at, e->machine == EM_X86 ? R_X86_RELATIVE : R_ARM64_RELATIVE, 0, (int64_t)value};
+    e->relative[e->made++] =
+        (rx_elf_rela){at, e->machine == EM_X86 ? R_X86_RELATIVE : R_ARM64_RELATIVE, 0, (int64_t)value};
 }
 
 /* ---- scan ---- */
@@ -89,7 +91,8 @@ static bool check_symbol(rx_elf *e, const rx_elf_rela *r)
     if (k == 0) return true;
     if (k == SHN_COMMON_) return false;
     if (k >= SHN_RESERVED || e->sec[k].part == P_SKIP)
-        rx_fail(e->ctx, RXE_CODEGEN, NULL, "the object refers to '%s', which is not in a section that is linked", s->name);
+        rx_fail(e->ctx, RXE_CODEGEN, NULL, "the object refers to '%s', which is not in a section that is linked",
+                s->name);
     return false;
 }
 

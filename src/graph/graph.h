@@ -161,7 +161,8 @@ struct relax_function {
     relax_function *next;
 };
 /* LEGAL: no RX_V_OP left that has a legalize */
-enum { RX_M_NORMAL = 1, RX_M_LEGAL = 2, RX_M_SCHEDULED = 4, RX_M_DPS = 8, RX_M_PLANNED = 16 };
+enum { RX_M_NORMAL = 1, RX_M_LEGAL = 2, RX_M_SCHEDULED = 4, RX_M_DPS = 8, RX_M_PLANNED = 16,
+       RX_M_GUARDED = 32 /* every access of a tensor program is proved in bounds or checked */ };
 struct relax_module {
     uint32_t magic;
     relax_context *ctx;

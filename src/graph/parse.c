@@ -175,6 +175,7 @@ static void read_props(rx_tparser *p)
 {
     static const struct { const char *word; uint32_t prop; } props[] = {
         {"legal", RX_M_LEGAL}, {"scheduled", RX_M_SCHEDULED}, {"dps", RX_M_DPS}, {"planned", RX_M_PLANNED},
+        {"guarded", RX_M_GUARDED},
     };
     do {
         size_t i = 0;

@@ -555,6 +555,7 @@ void rx_print_function(rx_buf *b, relax_function *f)
 
 static const struct { uint32_t prop; const char *text; } props[] = {
     {RX_M_LEGAL, "legal"}, {RX_M_SCHEDULED, "scheduled"}, {RX_M_DPS, "dps"}, {RX_M_PLANNED, "planned"},
+    {RX_M_GUARDED, "guarded"},
 };
 
 void rx_print_module(rx_buf *b, relax_module *m)

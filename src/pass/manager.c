@@ -199,7 +199,7 @@ void rx_pipeline_text(rx_buf *b, const relax_pipeline *p)
 /* ---- running ---- */
 static const char *props_text(relax_context *ctx, uint32_t props)
 {
-    static const char *const names[] = { "normal", "legal", "scheduled", "dps", "planned" };
+    static const char *const names[] = { "normal", "legal", "scheduled", "dps", "planned", "guarded" };
     const char *s = "";
     for (uint32_t i = 0; i < RX_COUNT(names); i++)
         if (props >> i & 1) s = rx_strf(ctx, "%s%s%s", s, *s ? ", " : "", names[i]);

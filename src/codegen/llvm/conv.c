@@ -1,8 +1,8 @@
 /* conv.c: types of values in registers and in memory, and the casts between data types.
  *
- * Narrow floats (f16, bf16, f8) are f32 in registers. The conversions are integer code, exact and the same on every target,
- * except f16 where the target converts in one instruction. Rules: docs/semantics.md, section casts; src/core/dtype.c is the
- * reference. Trap: AVX512_BF16's conversion flushes denormals, so it is not used. */
+ * Narrow floats (f16, bf16, f8) are f32 in registers. The conversions are integer code, exact and the same on every
+ * target, except f16 where the target converts in one instruction. Rules: docs/semantics.md, section casts;
+ * src/core/dtype.c is the reference. Trap: AVX512_BF16's conversion flushes denormals, so it is not used. */
 #include "codegen/llvm/emit.h"
 
 /* The layout of a narrow float: codes from `end` on are not finite (infinity first when inf is set). */
@@ -62,8 +62,8 @@ static LV exp2_const(rx_ll *e, LV f, int n)
     return rx_ll_const_like(e, f, v);
 }
 
-/* f32 -> code in an i32, sign not set. Normal codes: rebias and round to nearest even on the bits. Denormal codes: an addition
- * that aligns the last place of the code with the last place of the float. */
+/* f32 -> code in an i32, sign not set. Normal codes: rebias and round to nearest even on the bits. Denormal codes: an
+ * addition that aligns the last place of the code with the last place of the float. */
 static LV encode_magnitude(rx_ll *e, const narrow *n, LV a)
 {
     LLVMBuilderRef b = e->b;

@@ -1,10 +1,11 @@
 /* door.c: the one function that librelax_llvm.so exports, and the compile call: kernels in, relocatable object out.
  *
- * Kernels are emitted in batches; after each batch the host is asked whether to stop. All batches end in one module, which LLVM
- * turns into one object. Ways out of compile(): the end; rx_ll_fail (our errors; LLVM objects are disposed of); LLVM's fatal
- * error handler (a last resort: what LLVM had allocated for this call is leaked, the process lives).
- * Only CPU names "x86-64" and "generic" and features of core/targets.def reach LLVM; the module is verified before any pass.
- * Process-wide state that LLVM forces on us: its target registry (initialised once) and its fatal error handler. */
+ * Kernels are emitted in batches; after each batch the host is asked whether to stop. All batches end in one module,
+ * which LLVM turns into one object. Ways out of compile(): the end; rx_ll_fail (our errors; LLVM objects are disposed
+ * of); LLVM's fatal error handler (a last resort: what LLVM had allocated for this call is leaked, the process lives).
+ * Only CPU names "x86-64" and "generic" and features of core/targets.def reach LLVM; the module is verified before any
+ * pass. Process-wide state that LLVM forces on us: its target registry (initialised once) and its fatal error handler.
+ */
 #include "codegen/llvm/emit.h"
 
 #include <llvm-c/Analysis.h>
@@ -123,8 +124,11 @@ static void make_target(rx_ll *e)
         longjmp(e->fail, 1);
     }
     feature_text(e);
-    e->tm = LLVMCreateTargetMachine(t, triple, e->x86 ? "x86-64" : "generic", e->feature_text, levels[o < 0 ? 0 : o > 3 ? 3 : o],
-        LLVMRelocPIC, LLVMCodeModelSmall);
+    e->tm = LLVMCreateTargetMachine(t, triple, e->x86 ? "x86-64" : "generic", e->feature_text,
+                                    levels[o < 0   ? 0
+                                           : o > 3 ? 3
+                                                   : o],
+                                    LLVMRelocPIC, LLVMCodeModelSmall);
     if (!e->tm) rx_ll_fail(e, "LLVM has no machine for the target");
 }
 
@@ -148,7 +152,6 @@ static void make_types(rx_ll *e)
     e->i32 = LLVMInt32TypeInContext(e->c);
     e->i64 = LLVMInt64TypeInContext(e->c);
     e->half = LLVMHalfTypeInContext(e->c);
-    e->bfloat = LLVMBFloatTypeInContext(e->c);
     e->f32 = LLVMFloatTypeInContext(e->c);
     e->f64 = LLVMDoubleTypeInContext(e->c);
     e->ptr = LLVMPointerTypeInContext(e->c, 0);

@@ -1,9 +1,9 @@
 /* expr.c: expressions to straight-line LLVM IR.
  *
- * A node is emitted once per statement and mode (scalar or lanes); see emit.h for values. SELECT evaluates both sides, each
- * under a mask that guards its loads. Integer division never traps: x / 0 is 0, INT_MIN / -1 wraps. Index expressions (i64, no
- * loads) are mathematical integers, so their sums and products carry nsw; data expressions wrap.
- * Trap: no branches in here; the memo relies on earlier values dominating later code. */
+ * A node is emitted once per statement and mode (scalar or lanes); see emit.h for values. SELECT evaluates both sides,
+ * each under a mask that guards its loads. Integer division never traps: x / 0 is 0, INT_MIN / -1 wraps. Index
+ * expressions (i64, no loads) are mathematical integers, so their sums and products carry nsw; data expressions wrap.
+ * Trap: no branches in here that do not join again; the memo relies on earlier values dominating later code. */
 #include "codegen/llvm/emit.h"
 
 #define DEPTH_LIMIT 2000                     /* nesting of an expression: this is recursive */
@@ -65,8 +65,10 @@ LV rx_ll_splat(rx_ll *e, LV v)
         for (uint32_t i = 0; i < e->lanes; i++) all[i] = v;
         return LLVMConstVector(all, e->lanes);
     }
-    LV one = LLVMBuildInsertElement(e->b, LLVMGetPoison(LLVMVectorType(t, e->lanes)), v, LLVMConstInt(e->i64, 0, 0), "");
-    return LLVMBuildShuffleVector(e->b, one, LLVMGetPoison(LLVMTypeOf(one)), LLVMConstNull(LLVMVectorType(e->i32, e->lanes)), "");
+    LV one =
+        LLVMBuildInsertElement(e->b, LLVMGetPoison(LLVMVectorType(t, e->lanes)), v, LLVMConstInt(e->i64, 0, 0), "");
+    return LLVMBuildShuffleVector(e->b, one, LLVMGetPoison(LLVMTypeOf(one)),
+                                  LLVMConstNull(LLVMVectorType(e->i32, e->lanes)), "");
 }
 
 LV rx_ll_any(rx_ll *e, LV mask)
@@ -192,7 +194,8 @@ static LV divide(rx_ll *e, rx_eop op, LV a, LV b, bool is_signed, bool plain)
         if (op == RX_EX_FLOORDIV || op == RX_EX_FLOORMOD) {
             LV differ = LLVMBuildICmp(g, LLVMIntSLT, LLVMBuildXor(g, rem, d, ""), zero, "");
             LV fix = LLVMBuildAnd(g, differ, LLVMBuildICmp(g, LLVMIntNE, rem, zero, ""), "");
-            r = mod ? sel(e, fix, LLVMBuildAdd(g, rem, d, ""), rem) : sel(e, fix, LLVMBuildSub(g, q, ic(e, q, 1), ""), q);
+            r = mod ? sel(e, fix, LLVMBuildAdd(g, rem, d, ""), rem)
+                    : sel(e, fix, LLVMBuildSub(g, q, ic(e, q, 1), ""), q);
         }
     }
     return sel(e, eq(e, b, 0), zero, r);
@@ -229,7 +232,10 @@ static LV int_arith(rx_ll *e, rx_eop op, relax_dtype t, LV a, LV b, bool nsw)
     case RX_EX_ADD: return nsw ? LLVMBuildNSWAdd(g, a, b, "") : LLVMBuildAdd(g, a, b, "");
     case RX_EX_SUB: return nsw ? LLVMBuildNSWSub(g, a, b, "") : LLVMBuildSub(g, a, b, "");
     case RX_EX_MUL: return nsw ? LLVMBuildNSWMul(g, a, b, "") : LLVMBuildMul(g, a, b, "");
-    case RX_EX_FLOORDIV: case RX_EX_FLOORMOD: case RX_EX_TRUNCDIV: case RX_EX_TRUNCMOD: return divide(e, op, a, b, s, false);
+    case RX_EX_FLOORDIV:
+    case RX_EX_FLOORMOD:
+    case RX_EX_TRUNCDIV:
+    case RX_EX_TRUNCMOD: return divide(e, op, a, b, s, false);
     case RX_EX_MIN: return sel(e, LLVMBuildICmp(g, s ? LLVMIntSLT : LLVMIntULT, a, b, ""), a, b);
     case RX_EX_MAX: return sel(e, LLVMBuildICmp(g, s ? LLVMIntSGT : LLVMIntUGT, a, b, ""), a, b);
     case RX_EX_POW: return int_pow(e, a, b, s);
@@ -284,8 +290,10 @@ static LV compare(rx_ll *e, rx_eop op, relax_dtype t, LV a, LV b)
                                                                                                           : LLVMRealOLE;
         return LLVMBuildFCmp(e->b, p, a, b, "");
     }
-    LLVMIntPredicate p = op == RX_EX_EQ ? LLVMIntEQ : op == RX_EX_NE ? LLVMIntNE : op == RX_EX_LT ? (s ? LLVMIntSLT : LLVMIntULT)
-                                                                                : (s ? LLVMIntSLE : LLVMIntULE);
+    LLVMIntPredicate p = op == RX_EX_EQ   ? LLVMIntEQ
+                         : op == RX_EX_NE ? LLVMIntNE
+                         : op == RX_EX_LT ? (s ? LLVMIntSLT : LLVMIntULT)
+                                          : (s ? LLVMIntSLE : LLVMIntULE);
     return LLVMBuildICmp(e->b, p, a, b, "");
 }
 
@@ -295,7 +303,8 @@ static rx_ll_val binary(rx_ll *e, rx_ex x)
     rx_ll_val a = rx_ll_ev(e, x->a[0]), b = rx_ll_ev(e, x->a[1]);
     bool index = x->dtype == RELAX_I64 && !(x->flags & RX_EX_DATA);
     meet(e, &a, &b);
-    if (x->op >= RX_EX_EQ && x->op <= RX_EX_LE) return (rx_ll_val){compare(e, (rx_eop)x->op, x->a[0]->dtype, a.v, b.v), a.lanes};
+    if (x->op >= RX_EX_EQ && x->op <= RX_EX_LE)
+        return (rx_ll_val){compare(e, (rx_eop)x->op, x->a[0]->dtype, a.v, b.v), a.lanes};
     if (x->dtype == RELAX_I64 && (x->op == RX_EX_FLOORDIV || x->op == RX_EX_FLOORMOD) && positive(e, x->a[1])
         && rx_ll_nonneg(e, x->a[0]))
         return (rx_ll_val){divide(e, (rx_eop)x->op, a.v, b.v, true, true), a.lanes};
@@ -349,8 +358,8 @@ static rx_ll_val call(rx_ll *e, rx_ex x)
     switch (x->intrin) {
     case RX_IN_ABS:
         if (!rx_ll_signed(t)) return a;
-        return (rx_ll_val){sel(e, LLVMBuildICmp(e->b, LLVMIntSLT, a.v, ic(e, a.v, 0), ""), LLVMBuildNeg(e->b, a.v, ""), a.v),
-            a.lanes};
+        return (rx_ll_val){
+            sel(e, LLVMBuildICmp(e->b, LLVMIntSLT, a.v, ic(e, a.v, 0), ""), LLVMBuildNeg(e->b, a.v, ""), a.v), a.lanes};
     case RX_IN_FLOOR: case RX_IN_CEIL: case RX_IN_ROUND: case RX_IN_TRUNC: return a;
     default: rx_ll_fail(e, "intrinsic %d takes floats only", (int)x->intrin);
     }
@@ -394,7 +403,8 @@ rx_ll_val rx_ll_ev(rx_ll *e, rx_ex x)
     if (mode == RX_LL_LANES && x->dtype == RELAX_I64 && x->nargs == 2 && rx_ll_stride(e, x) == 0)
         return (rx_ll_val){rx_ll_ev_scalar(e, x), false};
     if (++e->depth > DEPTH_LIMIT) rx_ll_fail(e, "an expression is nested deeper than %d", DEPTH_LIMIT);
-    if (++e->nodes > RX_LL_NODE_LIMIT) rx_ll_fail(e, "the kernel is too large: more than %d operations", RX_LL_NODE_LIMIT);
+    if (++e->nodes > RX_LL_NODE_LIMIT)
+        rx_ll_fail(e, "the kernel is too large: more than %d operations", RX_LL_NODE_LIMIT);
     uint32_t loads = e->loads;
     rx_ll_val v = compute(e, x);
     e->depth--;

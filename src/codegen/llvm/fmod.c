@@ -1,8 +1,8 @@
 /* fmod.c: floor division and modulo of floats; and the calls for rare lanes that trig.c shares.
  *
- * The remainder is exact, as C's fmod, then takes the divisor's sign: with t = trunc(a / b) below 2^53, a - t * b rounded once is
- * exact up to one multiple of b, which is put right. Larger quotients are rare and go lane by lane to a function that subtracts
- * scaled divisors, each step exact. f32 and narrower are computed in f64 and rounded once. */
+ * The remainder is exact, as C's fmod, then takes the divisor's sign: with t = trunc(a / b) below 2^53, a - t * b
+ * rounded once is exact up to one multiple of b, which is put right. Larger quotients are rare and go lane by lane to a
+ * function that subtracts scaled divisors, each step exact. f32 and narrower are computed in f64 and rounded once. */
 #include "codegen/llvm/emit.h"
 
 static LV dc(rx_ll *e, LV like, double v) { return rx_ll_const_like(e, like, v); }
@@ -45,8 +45,8 @@ static void call_lanes(rx_ll *e, LV f, LV rare, LV x, LV y, LV *values, uint32_t
     for (unsigned k = 0; k < n; k++) values[k] = pick(e, rare, made[k], values[k]);
 }
 
-void rx_ll_rare(rx_ll *e, const char *name, rx_ll_rare_fn *make, LV rare, LV x, LV y, double x_safe, double y_safe, LV *values,
-    uint32_t n)
+void rx_ll_rare(rx_ll *e, const char *name, rx_ll_rare_fn *make, LV rare, LV x, LV y, double x_safe, double y_safe,
+                LV *values, uint32_t n)
 {
     LLVMBuilderRef b = e->b;
     LV f = rare_function(e, name, make), old[3], made[3] = {NULL};
@@ -121,10 +121,12 @@ static LV magnitude_mod(rx_ll *e, LV a, LV b)
     LV r = rx_ll_fma(e, LLVMBuildFNeg(g, t, ""), b, a);
     r = pick(e, LLVMBuildFCmp(g, LLVMRealOLT, r, zero, ""), LLVMBuildFAdd(g, r, b, ""), r);
     r = pick(e, LLVMBuildFCmp(g, LLVMRealOGE, r, b, ""), LLVMBuildFSub(g, r, b, ""), r);
-    LV finite = LLVMBuildAnd(g, LLVMBuildFCmp(g, LLVMRealOLT, a, inf, ""), LLVMBuildFCmp(g, LLVMRealONE, b, zero, ""), "");
+    LV finite =
+        LLVMBuildAnd(g, LLVMBuildFCmp(g, LLVMRealOLT, a, inf, ""), LLVMBuildFCmp(g, LLVMRealONE, b, zero, ""), "");
     LV rare = LLVMBuildAnd(g, finite, LLVMBuildFCmp(g, LLVMRealOGE, t, dc(e, a, 0x1p53), ""), "");
     rx_ll_rare(e, "rx.fmod", subtract_divisors, rare, a, b, 1, 2, &r, 1);
-    LV whole = LLVMBuildAnd(g, LLVMBuildFCmp(g, LLVMRealOEQ, b, inf, ""), LLVMBuildFCmp(g, LLVMRealOLT, a, inf, ""), "");
+    LV whole =
+        LLVMBuildAnd(g, LLVMBuildFCmp(g, LLVMRealOEQ, b, inf, ""), LLVMBuildFCmp(g, LLVMRealOLT, a, inf, ""), "");
     return pick(e, whole, a, r);
 }
 
@@ -148,7 +150,8 @@ LV rx_ll_float_division(rx_ll *e, bool mod, LV a, LV b)
     if (mod) {
         LV zero = dc(e, a, 0);
         r = with_sign(e, magnitude_mod(e, absolute(e, a), absolute(e, b)), a);
-        LV differ = LLVMBuildXor(g, LLVMBuildFCmp(g, LLVMRealOLT, r, zero, ""), LLVMBuildFCmp(g, LLVMRealOLT, b, zero, ""), "");
+        LV differ =
+            LLVMBuildXor(g, LLVMBuildFCmp(g, LLVMRealOLT, r, zero, ""), LLVMBuildFCmp(g, LLVMRealOLT, b, zero, ""), "");
         differ = LLVMBuildAnd(g, differ, LLVMBuildFCmp(g, LLVMRealONE, r, zero, ""), "");
         r = pick(e, differ, LLVMBuildFAdd(g, r, b, ""), r);
     } else {

@@ -1,9 +1,9 @@
 /* kernel.c: a prim func to the functions of its phases, rxk_<kernel>_<phase>(const rx_kernel_args *).
  *
- * The statements at the top of the body are grouped: each PARALLEL loop is a phase of its own, split evenly over the parts; runs
- * of other statements between them are serial phases (the verifier admits PARALLEL loops nowhere else; one inside another
- * statement runs serially).
- * A phase of a kernel with checks returns at once when an earlier check has failed. */
+ * The statements at the top of the body are grouped: each PARALLEL loop is a phase of its own, split evenly over the
+ * parts; runs of other statements between them are serial phases (the verifier admits PARALLEL loops nowhere else; one
+ * inside another statement runs serially). A phase of a kernel with checks returns at once when an earlier check has
+ * failed. */
 #include "codegen/llvm/emit.h"
 
 #include <stdio.h>
@@ -34,7 +34,9 @@ LT rx_ll_args_type(rx_ll *e)
 LV rx_ll_local(rx_ll *e, LT type, uint64_t n, const char *name)
 {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
-    uint64_t bits = type == e->f64 || type == e->i64 ? 64 : type == e->f32 || type == e->i32 ? 32 : LLVMGetIntTypeWidth(type);
+    uint64_t bits = type == e->f64 || type == e->i64   ? 64
+                    : type == e->f32 || type == e->i32 ? 32
+                                                       : LLVMGetIntTypeWidth(type);
     e->stack += n * bits / 8;
     if (e->stack > RX_LL_STACK_LIMIT)
         rx_ll_fail(e, "the local buffers of a kernel take more than %d bytes", RX_LL_STACK_LIMIT);
@@ -59,7 +61,8 @@ void rx_ll_attributes(rx_ll *e, LV fn)
     attribute(e, fn, "target-features", rx_ll_feature_text(e));
     attribute(e, fn, "no-builtins", "");
     if (e->x86) {
-        attribute(e, fn, "prefer-vector-width", rx_ll_has(e, RX_F_AVX512) && e->job->target->vector_bits == 512 ? "512" : "256");
+        attribute(e, fn, "prefer-vector-width",
+                  rx_ll_has(e, RX_F_AVX512) && e->job->target->vector_bits == 512 ? "512" : "256");
         attribute(e, fn, "min-legal-vector-width", "0");
     }
 }
@@ -94,7 +97,8 @@ static void bind_params(rx_ll *e)
     const rx_prim *p = e->k->prim;
     LV bufs = field(e, 0, e->ptr);
     LLVMMetadataRef domain = scope(e, NULL, "domain", 0);
-    LLVMMetadataRef *all = rx_ll_mem(e, (p->nparams + 1) * sizeof *all), *rest = rx_ll_mem(e, (p->nparams + 1) * sizeof *rest);
+    LLVMMetadataRef *all = rx_ll_mem(e, (p->nparams + 1) * sizeof *all),
+                    *rest = rx_ll_mem(e, (p->nparams + 1) * sizeof *rest);
     for (uint32_t i = 0; i < p->nparams; i++) all[i] = scope(e, domain, "param", i);
     for (uint32_t i = 0; i < p->nparams; i++) {
         uint32_t n = 0;
@@ -155,7 +159,8 @@ static void open_function(rx_ll *e, uint32_t number)
 static void parallel_loop(rx_ll *e, const rx_stmt *s)
 {
     LLVMBuilderRef b = e->b;
-    LV start = rx_ll_ev_scalar(e, s->u.loop.start), extent = rx_ll_ev_scalar(e, s->u.loop.extent), zero = LLVMConstInt(e->i64, 0, 0);
+    LV start = rx_ll_ev_scalar(e, s->u.loop.start), extent = rx_ll_ev_scalar(e, s->u.loop.extent),
+       zero = LLVMConstInt(e->i64, 0, 0);
     bool nonneg = rx_ll_nonneg(e, s->u.loop.start);
     extent = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSGT, extent, zero, ""), extent, zero, "");
     LV part = field(e, 3, e->i64), n = field(e, 4, e->i64);

@@ -1,12 +1,11 @@
-/* lanes.c: what the statements and expressions of a VECTOR loop look like from its lanes, and which reductions can be carried
- * in vector registers.
+/* lanes.c: what the statements and expressions of a VECTOR loop look like from its lanes, and which reductions can be
+ * carried in vector registers.
  *
- * Stride: an i64 expression is uniform (0), moves by a constant from lane to lane, or is varying. Floor division and modulo keep
- * a stride when the base is known to be a multiple (k // 32 inside a block of lanes is uniform). Everything here is static: no
- * code is emitted.
- * Accumulators: a loop can carry `S op= e` of a VECTOR reduce loop inside it as one vector for each element of S when all its
- * accesses to S are such updates; S receives the horizontal result after the loop. Trap: S must be valid memory whenever the
- * outer loop runs, hence the stricter rules for parameters. */
+ * Stride: an i64 expression is uniform (0), moves by a constant from lane to lane, or is varying. Floor division and
+ * modulo keep a stride when the base is known to be a multiple (k // 32 inside a block of lanes is uniform). Everything
+ * here is static: no code is emitted. Accumulators: a loop can carry `S op= e` of a VECTOR reduce loop inside it as one
+ * vector for each element of S when all its accesses to S are such updates; S receives the horizontal result after the
+ * loop. Trap: S must be valid memory whenever the outer loop runs, hence the stricter rules for parameters. */
 #include "codegen/llvm/emit.h"
 
 /* ---- walking ---- */

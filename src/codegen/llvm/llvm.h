@@ -1,6 +1,7 @@
 /* llvm.h: the door between librelax and its private shared object librelax_llvm.so, which holds all use of LLVM.
- * librelax opens it when the first CPU target is built, and calls the one function it exports. Nothing is linked either way:
- * what the emitter needs from librelax (walking expressions) is plain data. No frame of librelax is ever unwound through LLVM. */
+ * librelax opens it when the first CPU target is built, and calls the one function it exports. Nothing is linked either
+ * way: what the emitter needs from librelax (walking expressions) is plain data. No frame of librelax is ever unwound
+ * through LLVM. */
 #ifndef RX_LLVM_H
 #define RX_LLVM_H
 #include "tir/tir.h"

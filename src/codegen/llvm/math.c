@@ -1,11 +1,11 @@
 /* math.c: the scalar functions of intrins.def on f32 and f64 registers, as inline IR without branches and calls.
  *
- * Methods: exp, exp2: reduction to |r| <= ln2 / 2, polynomial, scaling by two powers of two so that denormal results round once.
- * log: mantissa in [sqrt(1/2), sqrt(2)), polynomial (f32) or fdlibm's s = f / (2 + f) series (f64). tanh: odd polynomial near 0,
- * else 1 - 2 / (exp(2x) + 1). erf f32: two polynomials, the outer one in an exponential (N. Juffa); f64: odd polynomial below
- * 1, above it 1 - exp(-x^2) * g((x - 2) / (x + 2)). Polynomials are Chebyshev fits at 60 digits. Errors measured by
- * tests/unit/test_codegen.c.
- * Trap: a conversion of NaN or infinity to an integer is poison in IR; exponents are taken from bits instead. */
+ * Methods: exp, exp2: reduction to |r| <= ln2 / 2, polynomial, scaling by two powers of two so that denormal results
+ * round once. log: mantissa in [sqrt(1/2), sqrt(2)), polynomial (f32) or fdlibm's s = f / (2 + f) series (f64). tanh:
+ * odd polynomial near 0, else 1 - 2 / (exp(2x) + 1). erf f32: two polynomials, the outer one in an exponential (N.
+ * Juffa); f64: odd polynomial below 1, above it 1 - exp(-x^2) * g((x - 2) / (x + 2)). Polynomials are Chebyshev fits at
+ * 60 digits. Errors measured by tests/unit/test_codegen.c. Trap: a conversion of NaN or infinity to an integer is
+ * poison in IR; exponents are taken from bits instead. */
 #include "codegen/llvm/emit.h"
 
 /* ---- small words ---- */
@@ -25,7 +25,10 @@ static LV constant(LV like, LV one)
     return LLVMConstVector(all, n);
 }
 
-LV rx_ll_const_like(rx_ll *e, LV like, double v) { return constant(like, LLVMConstReal(is64(e, like) ? e->f64 : e->f32, v)); }
+LV rx_ll_const_like(rx_ll *e, LV like, double v)
+{
+    return constant(like, LLVMConstReal(is64(e, like) ? e->f64 : e->f32, v));
+}
 
 LV rx_ll_int_like(rx_ll *e, LT scalar, LV like, int64_t v)
 {
@@ -104,7 +107,8 @@ static LV two_product(rx_ll *e, LV a, LV b, LV *low)
     return h;
 }
 
-/* Without the instruction: f32 exactly by f64; f64 after Boldo and Melquiond, exact while nothing over- or underflows. */
+/* Without the instruction: f32 exactly by f64; f64 after Boldo and Melquiond, exact while nothing over- or underflows.
+ */
 LV rx_ll_fma(rx_ll *e, LV a, LV b, LV c)
 {
     LV low, x = a;
@@ -146,7 +150,8 @@ LV rx_ll_narrow_rint(rx_ll *e, LV x)
 static LV round_toward(rx_ll *e, rx_intrin f, LV x)
 {
     LLVMBuilderRef b = e->b;
-    if (has_round(e)) return rx_ll_fn1(e, f == RX_IN_FLOOR ? "llvm.floor" : f == RX_IN_CEIL ? "llvm.ceil" : "llvm.trunc", x);
+    if (has_round(e))
+        return rx_ll_fn1(e, f == RX_IN_FLOOR ? "llvm.floor" : f == RX_IN_CEIL ? "llvm.ceil" : "llvm.trunc", x);
     LV r = rx_ll_narrow_rint(e, x), one = C(1), fixed;
     if (f == RX_IN_FLOOR) {
         fixed = sel(e, less(e, x, r), sub(e, r, one), r);

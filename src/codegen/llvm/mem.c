@@ -1,8 +1,8 @@
 /* mem.c: addresses, loads and stores, scalar and by lanes.
  *
- * A load of a VECTOR loop whose offset is (uniform + lane) is one vector load, a uniform one is a scalar load, others are
- * gathered lane by lane. A masked-off access reads `zeros` or writes `sink` instead of its own address (which may lie outside
- * the buffer), or is an llvm.masked intrinsic. Parameters carry alias scopes: each is its own memory. */
+ * A load of a VECTOR loop whose offset is (uniform + lane) is one vector load, a uniform one is a scalar load, others
+ * are gathered lane by lane. A masked-off access reads `zeros` or writes `sink` instead of its own address (which may
+ * lie outside the buffer), or is an llvm.masked intrinsic. Parameters carry alias scopes: each is its own memory. */
 #include "codegen/llvm/emit.h"
 
 rx_ll_buf *rx_ll_buffer(rx_ll *e, const relax_buffer *b)
@@ -46,7 +46,8 @@ static LV offset_scalar(rx_ll *e, const relax_buffer *b, rx_ex *index)
     return r ? r : i64c(e, 0);
 }
 
-/* the step of the offset from lane to lane, when every index has a constant one: uniform, may be known only at run time */
+/* the step of the offset from lane to lane, when every index has a constant one: uniform, may be known only at run time
+ */
 static bool offset_step(rx_ll *e, const relax_buffer *b, rx_ex *index, LV *step)
 {
     LV r = i64c(e, 0);

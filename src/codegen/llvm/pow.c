@@ -1,8 +1,8 @@
 /* pow.c: a to the power of b.
  *
- * exp(b * log|a|), then the sign and the special cases of C's pow. f32 is computed in f64. For f64 the logarithm is a pair of
- * doubles (s = (m - 1) / (m + 1), its series with the first two terms in pairs), because an error of the logarithm counts |b
- * log a| times, up to 745, in the result. */
+ * exp(b * log|a|), then the sign and the special cases of C's pow. f32 is computed in f64. For f64 the logarithm is a
+ * pair of doubles (s = (m - 1) / (m + 1), its series with the first two terms in pairs), because an error of the
+ * logarithm counts |b log a| times, up to 745, in the result. */
 #include "codegen/llvm/emit.h"
 
 typedef struct pair { LV h, l; } pair;
@@ -70,7 +70,8 @@ static pair log_pair(rx_ll *e, LV x)
     pair back = two_product(e, s, g.h);
     LV rest = sub(e, sub(e, sub(e, f, back.h), back.l), mul(e, s, g.l));
     pair sp = quick(e, s, LLVMBuildFDiv(b, rest, g.h, ""));
-    pair z = mul2(e, sp, sp), cube = mul2(e, mul2(e, z, sp), pair_of(e, x, 0x1.5555555555555p-1, 0x1.5555555555555p-55));
+    pair z = mul2(e, sp, sp),
+         cube = mul2(e, mul2(e, z, sp), pair_of(e, x, 0x1.5555555555555p-1, 0x1.5555555555555p-55));
     LV more = mul(e, mul(e, mul(e, z.h, z.h), s), rx_ll_poly(e, z.h, tail, RX_COUNT(tail)));
     pair r = add2(e, (pair){add(e, sp.h, sp.h), add(e, sp.l, sp.l)}, cube);
     r = add2(e, r, (pair){more, dc(e, x, 0)});
@@ -114,7 +115,8 @@ static LV special_cases(rx_ll *e, LV r, LV x, LV y)
     LV below = LLVMBuildAnd(b, LLVMBuildFCmp(b, LLVMRealOLT, x, zero, ""), LLVMBuildNot(b, ainf, ""), "");
     r = pick(e, LLVMBuildAnd(b, below, LLVMBuildNot(b, whole, ""), ""), nan, r);
     r = pick(e, LLVMBuildFCmp(b, LLVMRealUNO, x, y, ""), nan, r);
-    LV is_one = LLVMBuildOr(b, LLVMBuildFCmp(b, LLVMRealOEQ, x, one, ""), LLVMBuildFCmp(b, LLVMRealOEQ, y, zero, ""), "");
+    LV is_one =
+        LLVMBuildOr(b, LLVMBuildFCmp(b, LLVMRealOEQ, x, one, ""), LLVMBuildFCmp(b, LLVMRealOEQ, y, zero, ""), "");
     return pick(e, is_one, one, r);
 }
 

@@ -1,9 +1,10 @@
 /* stmt.c: statements to LLVM IR: loops, stores, branches, checks.
  *
- * VECTOR loops become lanes when lanes.c says so, else plain loops; UNROLL loops of a constant extent are unrolled here, so that
- * indices of local buffers become constants and LLVM keeps these buffers in registers. Vector accumulators (lanes.c) are set to
- * the identity of their operation before their loop, and merged into the buffer after it, in a fixed order. In such an
- * accumulation a product that is added is fused where the target has fma: VECTOR reduce loops allow re-association. */
+ * VECTOR loops become lanes when lanes.c says so, else plain loops; UNROLL loops of a constant extent are unrolled
+ * here, so that indices of local buffers become constants and LLVM keeps these buffers in registers. Vector
+ * accumulators (lanes.c) are set to the identity of their operation before their loop, and merged into the buffer after
+ * it, in a fixed order. In such an accumulation a product that is added is fused where the target has fma: VECTOR
+ * reduce loops allow re-association. */
 #include "codegen/llvm/emit.h"
 
 static LV i64c(rx_ll *e, int64_t v) { return LLVMConstInt(e->i64, (uint64_t)v, 1); }
@@ -271,7 +272,8 @@ static void check(rx_ll *e, const rx_stmt *s)
     LLVMBasicBlockRef fail = block(e, "failed"), ok = block(e, "checked");
     LLVMBuildCondBr(e->b, bad.v, fail, ok);
     enter(e, fail);
-    LV at = LLVMBuildStructGEP2(e->b, rx_ll_args_type(e), e->args, 2, ""), err = LLVMBuildLoad2(e->b, e->ptr, at, "err");
+    LV at = LLVMBuildStructGEP2(e->b, rx_ll_args_type(e), e->args, 2, ""),
+       err = LLVMBuildLoad2(e->b, e->ptr, at, "err");
     LLVMBuildAtomicCmpXchg(e->b, err, LLVMConstInt(e->i32, 0, 0), LLVMConstInt(e->i32, s->u.check.err, 0),
         LLVMAtomicOrderingMonotonic, LLVMAtomicOrderingMonotonic, 0);
     LLVMBuildBr(e->b, e->leave);
@@ -286,7 +288,8 @@ void rx_ll_alloc(rx_ll *e, const relax_buffer *b)
     for (uint32_t i = 0; i < b->ndim; i++) {
         int64_t d;
         if (!rx_ll_int_const(e, b->shape[i], &d)) rx_ll_fail(e, "local buffer '%s' has no constant size", b->name);
-        if (d < 0 || (d && n > RX_LL_STACK_LIMIT / (uint64_t)d)) rx_ll_fail(e, "local buffer '%s' is too large", b->name);
+        if (d < 0 || (d && n > RX_LL_STACK_LIMIT / (uint64_t)d))
+            rx_ll_fail(e, "local buffer '%s' is too large", b->name);
         n *= (uint64_t)d;
     }
     if (b->strides) rx_ll_fail(e, "local buffer '%s' has strides", b->name);

@@ -1,17 +1,21 @@
 /* trig.c: sine and cosine.
  *
- * f32 is computed in f64 and rounded once. Reduction by multiples of pi/2: three 33-bit parts (Cody and Waite, as fdlibm) for
- * |x| <= 10^6, with the error kept in a second word. Larger arguments are rare: when some lane has one, each lane calls a
- * function of the module that multiplies the mantissa by the right 192 bits of 2/pi (Payne and Hanek). Infinity gives NaN. */
+ * f32 is computed in f64 and rounded once. Reduction by multiples of pi/2: three 33-bit parts (Cody and Waite, as
+ * fdlibm) for |x| <= 10^6, with the error kept in a second word. Larger arguments are rare: when some lane has one,
+ * each lane calls a function of the module that multiplies the mantissa by the right 192 bits of 2/pi (Payne and
+ * Hanek). Infinity gives NaN. */
 #include "codegen/llvm/emit.h"
 
 #define LIMIT 1e6                            /* quotients stay below 2^20, so that quotient * 33 bits is exact */
 
 /* 64 zero bits, then the bits of 2/pi after its point */
-static const uint64_t two_over_pi[] = {0, 0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561,
-    0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4,
-    0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d, 0x7527bac7ebe5f17b,
-    0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab, 0xf0cfbc209af4361d};
+static const uint64_t two_over_pi[] = {
+    0, 0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561,
+    0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484,
+    0xe99c7026b45f7e41, 0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f,
+    0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d, 0x7527bac7ebe5f17b,
+    0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab, 0xf0cfbc209af4361d,
+};
 
 /* the argument is quadrant * pi/2 + r + low */
 typedef struct reduced { LV r, low, quadrant; } reduced;

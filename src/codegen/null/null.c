@@ -1,8 +1,9 @@
 /* null.c: a backend that makes no code, the skeleton to copy for a new one.
  *
- * In: verified, scheduled prim funcs. Out: rx_code with one entry for each kernel. To write a backend: copy this folder, add a row
- * to backends.def, walk each prim's body (tir/tir.h) and its expressions (expr/expr.h), refuse with rx_fail(RXE_CODEGEN) what the
- * target cannot do, put the result into the arena. Say which phases may be split (rt/ runs phases with a barrier between them). */
+ * In: verified, scheduled prim funcs. Out: rx_code with one entry for each kernel. To write a backend: copy this
+ * folder, add a row to backends.def, walk each prim's body (tir/tir.h) and its expressions (expr/expr.h), refuse with
+ * rx_fail(RXE_CODEGEN) what the target cannot do, put the result into the arena. Say which phases may be split (rt/
+ * runs phases with a barrier between them). */
 #include "codegen/codegen.h"
 
 static const uint8_t serial[1] = {0};
