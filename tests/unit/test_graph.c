@@ -207,8 +207,8 @@ static void call_outcome(fixture *x, size_t i, rx_buf *out)
 static void deduction(void **state)
 {
     (void)state;
-    int wrong = 0;
-    for (size_t i = 0; i < RX_COUNT(calls); i++) {
+    volatile int wrong = 0;
+    for (volatile size_t i = 0; i < RX_COUNT(calls); i++) {
         fixture x;
         open(&x);
         TL_TRY(x.ctx) {
@@ -356,8 +356,8 @@ static bool reported(relax_context *ctx, const char *rule)
 static void rules(void **state)
 {
     (void)state;
-    int wrong = 0;
-    for (size_t i = 0; i < RX_COUNT(breaks); i++) {
+    volatile int wrong = 0;
+    for (volatile size_t i = 0; i < RX_COUNT(breaks); i++) {
         fixture x;
         open(&x);
         TL_TRY(x.ctx) {

@@ -247,7 +247,7 @@ static void operators(void **state)
 {
     (void)state;
     char text[1024];
-    int wrong = 0;
+    volatile int wrong = 0;
     for (size_t i = 0; i < RX_COUNT(rows); i++) {
         snprintf(text, sizeof text, "fn main() { %s }", rows[i].text);
         wrong += check(text, rows[i].want);
@@ -258,7 +258,7 @@ static void operators(void **state)
 static void functions(void **state)
 {
     (void)state;
-    int wrong = 0;
+    volatile int wrong = 0;
     for (size_t i = 0; i < RX_COUNT(modules); i++)
         wrong += check(modules[i].text, modules[i].want);
     assert_int_equal(wrong, 0);
@@ -289,7 +289,7 @@ static void entry(void **state)
         relax_context *ctx = tl_context(&th);
         volatile int err = 0;
         rx_frame fr;
-        relax_module *m = NULL;
+        relax_module *volatile m = NULL;
         TL_TRY(ctx) {
             rx_ops_init(ctx);
             m = rx_parse_module(ctx, "t", text, strlen(text));

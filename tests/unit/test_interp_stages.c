@@ -279,8 +279,8 @@ static void all_stages(void **state)
 {
     (void)state;
     char text[2048];
-    int wrong = 0;
-    for (size_t i = 0; i < RX_COUNT(rows); i++) {
+    volatile int wrong = 0;
+    for (volatile size_t i = 0; i < RX_COUNT(rows); i++) {
         tl_heap th;
         relax_context *ctx = tl_context(&th);
         snprintf(text, sizeof text, INNER "fn main(%s, pm: Prim(i64, m), pn: Prim(i64)) { %s }", rows[i].params,
@@ -340,16 +340,35 @@ static int define(gen *g, int shape)
 }
 
 /* %1 and %2 of a form are operands, shapes in order; the result's shape first */
-static const struct { int to, a, b; const char *form; } forms[] = {
-    {0, 0, 0, "add(v%d, v%d)"}, {0, 0, 2, "add(v%d, v%d)"}, {0, 0, 3, "multiply(v%d, v%d)"}, {0, 0, -1, "tanh(v%d)"},
-    {0, 0, -1, "sigmoid(v%d)"}, {0, 1, -1, "permute_dims(v%d)"}, {0, 1, -1, "reshape(v%d, shape(n, m))"},
-    {0, 0, -1, "softmax(v%d)"}, {0, 0, 0, "maximum(v%d, v%d)"}, {0, 0, 0, "@inner(v%d, v%d)"},
-    {0, 2, -1, "broadcast_to(v%d, shape(n, m))"}, {0, 0, -1, "flip(v%d, axis=1)"}, {0, 0, -1, "sort(v%d)"},
-    {0, 0, -1, "astype(v%d, dtype=f32)"}, {0, 0, -1, "match_cast(v%d, Tensor((n, m), f32))"}, {0, 0, 0, "subtract(v%d, v%d)"},
-    {1, 0, -1, "permute_dims(v%d)"}, {1, 0, -1, "reshape(v%d, shape(m, n))"}, {1, 1, 1, "minimum(v%d, v%d)"},
-    {2, 0, -1, "sum(v%d, axis=(1,), keepdims=true)"}, {2, 0, -1, "max(v%d, axis=(1,), keepdims=true)"},
-    {2, 2, 2, "multiply(v%d, v%d)"}, {3, 0, -1, "min(v%d, axis=(0,), keepdims=true)"}, {3, 3, -1, "clip(v%d, min=-1.0, max=1.0)"},
-    {4, 0, 1, "matmul(v%d, v%d)"}, {4, 4, -1, "tanh(v%d)"}, {0, 4, 0, "matmul(v%d, v%d)"},
+static const struct { int to, a, b; const char *form;
+} forms[] = {
+    {0, 0, 0, "add(v%d, v%d)"},
+    {0, 0, 2, "add(v%d, v%d)"},
+    {0, 0, 3, "multiply(v%d, v%d)"},
+    {0, 0, -1, "tanh(v%d)"},
+    {0, 0, -1, "sigmoid(v%d)"},
+    {0, 1, -1, "permute_dims(v%d)"},
+    {0, 1, -1, "reshape(v%d, shape(n, m))"},
+    {0, 0, -1, "softmax(v%d)"},
+    {0, 0, 0, "maximum(v%d, v%d)"},
+    {0, 0, 0, "@inner(v%d, v%d)"},
+    {0, 2, -1, "broadcast_to(v%d, shape(n, m))"},
+    {0, 0, -1, "flip(v%d, axis=1)"},
+    {0, 0, -1, "sort(v%d)"},
+    {0, 0, -1, "astype(v%d, dtype=f32)"},
+    {0, 0, -1, "match_cast(v%d, Tensor((n, m), f32))"},
+    {0, 0, 0, "subtract(v%d, v%d)"},
+    {1, 0, -1, "permute_dims(v%d)"},
+    {1, 0, -1, "reshape(v%d, shape(m, n))"},
+    {1, 1, 1, "minimum(v%d, v%d)"},
+    {2, 0, -1, "sum(v%d, axis=(1,), keepdims=true)"},
+    {2, 0, -1, "max(v%d, axis=(1,), keepdims=true)"},
+    {2, 2, 2, "multiply(v%d, v%d)"},
+    {3, 0, -1, "min(v%d, axis=(0,), keepdims=true)"},
+    {3, 3, -1, "clip(v%d, min=-1.0, max=1.0)"},
+    {4, 0, 1, "matmul(v%d, v%d)"},
+    {4, 4, -1, "tanh(v%d)"},
+    {0, 4, 0, "matmul(v%d, v%d)"},
 };
 
 static void binding(gen *g);
@@ -389,12 +408,13 @@ static void binding(gen *g)
 static void random_programs(void **state)
 {
     (void)state;
-    int wrong = 0;
-    for (uint32_t seed = 1; seed <= 24; seed++) {
+    volatile int wrong = 0;
+    for (volatile uint32_t seed = 1; seed <= 24; seed++) {
         static gen g;
         memset(&g, 0, sizeof g);
         g.seed = seed * 7919;
-        say(&g, INNER "fn main(v0: Tensor((n, m), f32), v1: Tensor((n, m), f32), c: Tensor((), bool), pm: Prim(i64, m)) {\n");
+        say(&g, INNER
+            "fn main(v0: Tensor((n, m), f32), v1: Tensor((n, m), f32), c: Tensor((), bool), pm: Prim(i64, m)) {\n");
         define(&g, 0);
         define(&g, 0);
         for (int i = 0; i < 18; i++)

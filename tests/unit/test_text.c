@@ -254,8 +254,8 @@ static const struct { const char *text; int err; uint32_t line;
 static void errors(void **state)
 {
     (void)state;
-    int wrong = 0;
-    for (size_t i = 0; i < RX_COUNT(bad); i++) {
+    volatile int wrong = 0;
+    for (volatile size_t i = 0; i < RX_COUNT(bad); i++) {
         tl_heap th;
         relax_context *ctx = tl_context(&th);
         volatile bool parsed = false;
@@ -391,8 +391,8 @@ static void deep(void **state)
 static void no_memory(void **state)
 {
     (void)state;
-    bool done = false;
-    for (int64_t n = 1; !done; n++) {
+    volatile bool done = false;
+    for (volatile int64_t n = 1; !done; n++) {
         tl_heap th;
         relax_context *ctx = tl_context(&th);
         relax_module *volatile a = NULL;
