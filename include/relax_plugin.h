@@ -1,8 +1,10 @@
-/* relax_plugin.h: what a plugin for librelax includes (with relax.h for the types). A plugin is a shared object that exports
+/* relax_plugin.h: what a plugin for librelax includes (with relax.h for the types). A plugin is a shared object that
+ * exports
  *
  *     RELAX_PLUGIN_EXPORT const relax_plugin *relax_plugin_query(const relax_host *host);
  *
- * and never links librelax: it calls the library through host->api. The host loads it by path (relax_plugin_load). See docs/plugins.md. */
+ * and never links librelax: it calls the library through host->api. The host loads it by path (relax_plugin_load). See
+ * docs/plugins.md. */
 #ifndef RELAX_PLUGIN_H
 #define RELAX_PLUGIN_H
 #include "relax.h"
@@ -15,11 +17,12 @@ extern "C" {
 #define RELAX_PLUGIN_EXPORT
 #endif
 
-/* Majors must agree. A plugin that needs minor k of a major runs on hosts with minor >= k: the table only grows at its end. */
+/* Majors must agree. A plugin that needs minor k of a major runs on hosts with minor >= k: the table only grows at its
+ * end. */
 #define RELAX_PLUGIN_ABI_MAJOR 1
 #define RELAX_PLUGIN_ABI_MINOR 0
 
-typedef struct relax_op_call relax_op_call;             /* one call of a plugin's operator while it is deduced or lowered */
+typedef struct relax_op_call relax_op_call; /* one call of a plugin's operator while it is deduced or lowered */
 
 /* The library's functions; each is the one of relax.h with that name. */
 typedef struct relax_host_api {
@@ -27,7 +30,8 @@ typedef struct relax_host_api {
     uint32_t reserved;
     /* messages */
     void (*log)(relax_context *ctx, relax_log_level level, const char *text);
-    relax_status (*fail)(relax_context *ctx, relax_status status, const char *text, const char *hint);     /* records an error; gives its status back */
+    relax_status (*fail)(relax_context *ctx, relax_status status, const char *text,
+                         const char *hint); /* records an error; gives its status back */
     /* modules and functions */
     uint32_t (*module_function_count)(relax_module *m);
     relax_function *(*module_function)(relax_module *m, uint32_t i);
@@ -61,7 +65,8 @@ typedef struct relax_host_api {
     relax_value *(*op)(relax_builder *b, const char *name, relax_value *const *args, uint32_t n, const char *attrs);
     relax_value *(*constant)(relax_builder *b, relax_dtype dtype, const int64_t *dims, int32_t ndim, const void *data);
     relax_value *(*scalar)(relax_builder *b, relax_dtype dtype, double v);
-    relax_value *(*call_dps_library)(relax_builder *b, const char *name, relax_value *const *args, uint32_t n, const char *out);
+    relax_value *(*call_dps_library)(relax_builder *b, const char *name, relax_value *const *args, uint32_t n,
+                                     const char *out);
     relax_value *(*tuple)(relax_builder *b, relax_value *const *fields, uint32_t n);
     relax_value *(*tuple_get)(relax_builder *b, relax_value *tuple, uint32_t index);
     /* annotations and dims */
@@ -69,7 +74,8 @@ typedef struct relax_host_api {
     relax_dtype (*type_dtype)(const relax_type *t);
     int32_t (*type_ndim)(const relax_type *t);
     const relax_expr *(*type_dim)(const relax_type *t, int32_t i);
-    const relax_type *(*type_tensor)(relax_context *ctx, const relax_expr *const *dims, int32_t ndim, relax_dtype dtype);
+    const relax_type *(*type_tensor)(relax_context *ctx, const relax_expr *const *dims, int32_t ndim,
+                                     relax_dtype dtype);
     const relax_type *(*type_tuple)(relax_context *ctx, const relax_type *const *fields, uint32_t n);
     size_t (*type_text)(const relax_type *t, char *out, size_t size);
     const relax_expr *(*dim_const)(relax_context *ctx, int64_t v);
@@ -96,9 +102,9 @@ typedef struct relax_host {
 } relax_host;
 
 typedef struct relax_plugin_pass { const char *name, *doc; relax_pass_fn run; void *user; } relax_plugin_pass;
-/* An operator. deduce gives the annotation of the result (NULL: an error, recorded through api->fail). lower gives the statements of its tensor
- * program in the text form, over buffers x0, x1, … (tensor arguments), y0, … (results) and the symbols of their shapes; the text must
- * live until the next call into the plugin. lower NULL: no tensor program. */
+/* An operator. deduce gives the annotation of the result (NULL: an error, recorded through api->fail). lower gives the
+ * statements of its tensor program in the text form, over buffers x0, x1, … (tensor arguments), y0, … (results) and the
+ * symbols of their shapes; the text must live until the next call into the plugin. lower NULL: no tensor program. */
 typedef struct relax_plugin_op {
     const char *name, *attrs, *doc;                     /* attrs: "axis:int=-1, eps:float=1e-5, wide:bool?" */
     int32_t min_args, max_args;

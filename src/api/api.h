@@ -1,4 +1,5 @@
-/* api.h: what the bodies of relax.h share. A public function checks its handles, opens a frame, calls the rooms and answers:
+/* api.h: what the bodies of relax.h share. A public function checks its handles, opens a frame, calls the rooms and
+ * answers:
  *
  *     relax_status relax_thing(relax_module *m, …)
  *     {
@@ -22,7 +23,8 @@ relax_status api_failed(const relax_context *ctx);
 /* a NULL or foreign argument: records RX1002 / RX1003 and gives its status; ctx may be NULL */
 relax_status api_null(relax_context *ctx, const char *what);
 relax_status api_foreign(relax_context *ctx, const char *what);
-/* An options struct of the host: copies the part that this library knows over defaults in *own; refuses an unknown tail that is not zero. */
+/* An options struct of the host: copies the part that this library knows over defaults in *own; refuses an unknown tail
+ * that is not zero. */
 relax_status api_options(relax_context *ctx, const void *given, void *own, size_t size, const char *what);
 /* text into the host's buffer: at most size bytes with the NUL; the length needed (without NUL) */
 size_t api_text(const char *s, size_t n, char *out, size_t size);

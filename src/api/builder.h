@@ -17,11 +17,12 @@ struct relax_builder {
 #define API_BUILDER_MAGIC 0x4255494Cu
 bool api_module(const relax_module *m);                         /* alive; else false (nothing to record it on) */
 bool api_builder(const relax_builder *b);
-bool api_value_of(relax_builder *b, const relax_value *v);      /* v may be an operand in b: a leaf, or of b's function */
+bool api_value_of(relax_builder *b, const relax_value *v); /* v may be an operand in b: a leaf, or of b's function */
 /* the sticky rule: false when b is dead, has an error, or an operand is NULL (which becomes the error) or foreign */
 bool api_operands(relax_builder *b, relax_value *const *args, uint32_t n, const char *what);
 relax_value *api_stick(relax_builder *b);                       /* the frame failed: keep the status; NULL */
 /* emit an operator with attributes built here */
-relax_value *api_op(relax_builder *b, rx_opcode code, relax_value *const *args, uint32_t n, const rx_attr *attrs, uint32_t nattrs);
+relax_value *api_op(relax_builder *b, rx_opcode code, relax_value *const *args, uint32_t n, const rx_attr *attrs,
+                    uint32_t nattrs);
 rx_attr api_attr_int(relax_context *ctx, const char *key, int64_t v);
 #endif

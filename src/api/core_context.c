@@ -19,10 +19,19 @@ const char *relax_version_string(void)
 const char *relax_status_name(relax_status s)
 {
     static const char *const names[] = {
-        [RELAX_OK] = "ok", [RELAX_E_INVALID] = "invalid argument", [RELAX_E_NOMEM] = "out of memory", [RELAX_E_TYPE] = "wrong type",
-        [RELAX_E_SHAPE] = "wrong shape", [RELAX_E_BOUND] = "out of bounds", [RELAX_E_NOT_FOUND] = "not found",
-        [RELAX_E_UNSUPPORTED] = "unsupported", [RELAX_E_FORMAT] = "malformed input", [RELAX_E_IO] = "input or output failed",
-        [RELAX_E_INCOMPATIBLE] = "incompatible version", [RELAX_E_CANCELLED] = "cancelled", [RELAX_E_LIMIT] = "limit reached",
+        [RELAX_OK] = "ok",
+        [RELAX_E_INVALID] = "invalid argument",
+        [RELAX_E_NOMEM] = "out of memory",
+        [RELAX_E_TYPE] = "wrong type",
+        [RELAX_E_SHAPE] = "wrong shape",
+        [RELAX_E_BOUND] = "out of bounds",
+        [RELAX_E_NOT_FOUND] = "not found",
+        [RELAX_E_UNSUPPORTED] = "unsupported",
+        [RELAX_E_FORMAT] = "malformed input",
+        [RELAX_E_IO] = "input or output failed",
+        [RELAX_E_INCOMPATIBLE] = "incompatible version",
+        [RELAX_E_CANCELLED] = "cancelled",
+        [RELAX_E_LIMIT] = "limit reached",
         [RELAX_E_INTERNAL] = "internal error",
     };
     return s >= 0 && (size_t)s < RX_COUNT(names) ? names[s] : "unknown status";
@@ -33,7 +42,10 @@ const char *relax_dtype_name(relax_dtype t)
     return rx_dtypes[t >= 0 && t < RELAX_DTYPE_COUNT ? t : RELAX_DTYPE_UNKNOWN].name;
 }
 
-relax_dtype relax_dtype_parse(const char *name) { return name ? rx_dtype_parse(name, strlen(name)) : RELAX_DTYPE_UNKNOWN; }
+relax_dtype relax_dtype_parse(const char *name)
+{
+    return name ? rx_dtype_parse(name, strlen(name)) : RELAX_DTYPE_UNKNOWN;
+}
 int32_t relax_dtype_bytes(relax_dtype t) { return t > 0 && t < RELAX_DTYPE_COUNT ? (int32_t)rx_dtype_bytes(t) : 0; }
 
 relax_status api_failed(const relax_context *ctx)
@@ -44,13 +56,15 @@ relax_status api_failed(const relax_context *ctx)
 
 relax_status api_null(relax_context *ctx, const char *what)
 {
-    return rx_ctx_ok(ctx) ? rx_error(ctx, RXE_NULL_ARG, NULL, NULL, "%s is NULL or was destroyed", what) : RELAX_E_INVALID;
+    return rx_ctx_ok(ctx) ? rx_error(ctx, RXE_NULL_ARG, NULL, NULL, "%s is NULL or was destroyed", what)
+                          : RELAX_E_INVALID;
 }
 
 relax_status api_foreign(relax_context *ctx, const char *what)
 {
-    return rx_ctx_ok(ctx) ? rx_error(ctx, RXE_WRONG_HANDLE, NULL, NULL, "%s belongs to another context, module or function", what)
-                          : RELAX_E_INVALID;
+    return rx_ctx_ok(ctx)
+               ? rx_error(ctx, RXE_WRONG_HANDLE, NULL, NULL, "%s belongs to another context, module or function", what)
+               : RELAX_E_INVALID;
 }
 
 relax_status api_options(relax_context *ctx, const void *given, void *own, size_t size, const char *what)
@@ -58,12 +72,16 @@ relax_status api_options(relax_context *ctx, const void *given, void *own, size_
     uint32_t n;
     if (!given) return RELAX_OK;
     memcpy(&n, given, sizeof n);
-    if (n < sizeof n) return rx_ctx_ok(ctx) ? rx_error(ctx, RXE_STRUCT_SIZE, NULL, "start from its INIT macro", "%s: struct_size is %u", what, n) : RELAX_E_INCOMPATIBLE;
+    if (n < sizeof n)
+        return rx_ctx_ok(ctx)
+                   ? rx_error(ctx, RXE_STRUCT_SIZE, NULL, "start from its INIT macro", "%s: struct_size is %u", what, n)
+                   : RELAX_E_INCOMPATIBLE;
     for (size_t i = size; i < n; i++)
         if (((const unsigned char *)given)[i])
-            return rx_ctx_ok(ctx) ? rx_error(ctx, RXE_STRUCT_SIZE, NULL, "the host was built for a newer librelax",
-                                             "%s: the field at offset %u is not known to this version", what, (unsigned)i)
-                                  : RELAX_E_INCOMPATIBLE;
+            return rx_ctx_ok(ctx)
+                       ? rx_error(ctx, RXE_STRUCT_SIZE, NULL, "the host was built for a newer librelax",
+                                  "%s: the field at offset %u is not known to this version", what, (unsigned)i)
+                       : RELAX_E_INCOMPATIBLE;
     memcpy(own, given, RX_MIN(size, n));
     return RELAX_OK;
 }

@@ -136,7 +136,8 @@ const relax_type *relax_type_tensor(relax_context *ctx, const relax_expr *const 
 {
     if (!good_dims(ctx, dims, ndim) || !good_dtype(ctx, dtype)) return NULL;
     API_TRY(ctx) {
-        rx_ty t = dims || ndim == 0 ? rx_ty_tensor(ctx, (rx_ex *)dims, ndim, dtype) : rx_ty_tensor_ndim(ctx, ndim, dtype);
+        rx_ty t =
+            dims || ndim == 0 ? rx_ty_tensor(ctx, (rx_ex *)dims, ndim, dtype) : rx_ty_tensor_ndim(ctx, ndim, dtype);
         API_RETURN(t);
     }
     return NULL;
@@ -164,7 +165,8 @@ const relax_type *relax_type_tuple(relax_context *ctx, const relax_type *const *
     return NULL;
 }
 
-const relax_type *relax_type_callable(relax_context *ctx, const relax_type *const *params, uint32_t n, const relax_type *result, int32_t pure)
+const relax_type *relax_type_callable(relax_context *ctx, const relax_type *const *params, uint32_t n,
+                                      const relax_type *result, int32_t pure)
 {
     if (!good_types(ctx, params, n) || !good_types(ctx, &result, 1)) return NULL;
     API_TRY(ctx) {
@@ -191,7 +193,10 @@ const relax_type *relax_type_parse(relax_builder *b, const char *text)
 
 int32_t relax_type_kind(const relax_type *t) { return t ? (int32_t)t->kind : -1; }
 relax_dtype relax_type_dtype(const relax_type *t) { return t ? t->dtype : RELAX_DTYPE_UNKNOWN; }
-int32_t relax_type_ndim(const relax_type *t) { return t && (t->kind == RX_TY_TENSOR || t->kind == RX_TY_SHAPE) ? t->ndim : -1; }
+int32_t relax_type_ndim(const relax_type *t)
+{
+    return t && (t->kind == RX_TY_TENSOR || t->kind == RX_TY_SHAPE) ? t->ndim : -1;
+}
 
 const relax_expr *relax_type_dim(const relax_type *t, int32_t i)
 {

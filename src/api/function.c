@@ -3,7 +3,10 @@
 
 bool api_builder(const relax_builder *b) { return b && b->magic == API_BUILDER_MAGIC; }
 
-bool api_value_of(relax_builder *b, const relax_value *v) { return v->block || v->kind == RX_V_PARAM ? v->fn == b->fn : true; }
+bool api_value_of(relax_builder *b, const relax_value *v)
+{
+    return v->block || v->kind == RX_V_PARAM ? v->fn == b->fn : true;
+}
 
 bool api_operands(relax_builder *b, relax_value *const *args, uint32_t n, const char *what)
 {
@@ -15,7 +18,8 @@ bool api_operands(relax_builder *b, relax_value *const *args, uint32_t n, const 
             return false;
         }
         if (!api_value_of(b, args[i])) {
-            b->status = rx_error(b->mod->ctx, RXE_WRONG_HANDLE, &w, NULL, "%s: operand %u belongs to another function", what, i);
+            b->status = rx_error(b->mod->ctx, RXE_WRONG_HANDLE, &w, NULL, "%s: operand %u belongs to another function",
+                                 what, i);
             return false;
         }
     }
@@ -77,7 +81,8 @@ relax_status relax_function_finish(relax_builder *b, relax_value *result)
     rx_where w = { .function = b->fn->name };
     api_operands(b, &result, 1, "the result");
     if (b->status == RELAX_OK && b->ifs) b->status = rx_error(ctx, RXE_STATE, &w, NULL, "an if has no relax_end_if");
-    if (b->status == RELAX_OK && b->inserting) b->status = rx_error(ctx, RXE_STATE, &w, NULL, "this builder inserts; end it with relax_insert_end");
+    if (b->status == RELAX_OK && b->inserting)
+        b->status = rx_error(ctx, RXE_STATE, &w, NULL, "this builder inserts; end it with relax_insert_end");
     if (b->status == RELAX_OK) {
         API_TRY(ctx) {
             rx_fn_finish(b->fn, &b->gb, result);
@@ -132,7 +137,8 @@ void relax_bound(relax_builder *b, const char *symbol, int64_t lo, int64_t hi)
     API_TRY(b->mod->ctx) {
         if (!rx_map_has(&b->fn->symtab, RX_KEY(rx_str(b->mod->ctx, symbol)))) {
             rx_where w = { .function = b->fn->name };
-            rx_fail_hint(b->mod->ctx, RXE_UNDEF_SYM, &w, "define it in a parameter first", "no symbol is named %s", symbol);
+            rx_fail_hint(b->mod->ctx, RXE_UNDEF_SYM, &w, "define it in a parameter first", "no symbol is named %s",
+                         symbol);
         }
         rx_fn_bound(b->fn, rx_fn_sym(b->fn, symbol), lo, hi);
         API_RETURN();
@@ -192,7 +198,8 @@ relax_value *relax_constant(relax_builder *b, relax_dtype dtype, const int64_t *
     if (!api_operands(b, NULL, 0, "")) return NULL;
     relax_context *ctx = b->mod->ctx;
     if (dtype <= 0 || dtype >= RELAX_DTYPE_COUNT || ndim < 0 || ndim > RX_MAX_RANK || (ndim && !dims)) {
-        b->status = rx_error(ctx, RXE_BAD_VALUE, NULL, NULL, "a constant of data type %d and rank %d", (int)dtype, (int)ndim);
+        b->status =
+            rx_error(ctx, RXE_BAD_VALUE, NULL, NULL, "a constant of data type %d and rank %d", (int)dtype, (int)ndim);
         return NULL;
     }
     int64_t n = (int64_t)rx_dtype_bytes(dtype);
@@ -314,7 +321,10 @@ relax_value *relax_value_named(relax_builder *b, relax_value *v, const char *nam
 }
 
 const relax_type *relax_value_type(const relax_value *v) { return v ? v->type : NULL; }
-const relax_expr *relax_value_dim(const relax_value *v, int32_t axis) { return v ? relax_type_dim(v->type, axis) : NULL; }
+const relax_expr *relax_value_dim(const relax_value *v, int32_t axis)
+{
+    return v ? relax_type_dim(v->type, axis) : NULL;
+}
 
 /* ---- calls ---- */
 relax_value *relax_call_value(relax_builder *b, relax_value *f, relax_value *const *args, uint32_t n)
@@ -344,10 +354,11 @@ static bool good_syms(relax_builder *b, const relax_expr *const *syms, uint32_t 
     return true;
 }
 
-relax_value *relax_call_tir_typed(relax_builder *b, relax_function *prim, relax_value *const *args, uint32_t n, const relax_type *out,
-                                  const relax_expr *const *syms, uint32_t nsyms)
+relax_value *relax_call_tir_typed(relax_builder *b, relax_function *prim, relax_value *const *args, uint32_t n,
+                                  const relax_type *out, const relax_expr *const *syms, uint32_t nsyms)
 {
-    if (!out || !api_operands(b, args, n, "call_tir") || !good_function(b, prim) || !good_syms(b, syms, nsyms)) return NULL;
+    if (!out || !api_operands(b, args, n, "call_tir") || !good_function(b, prim) || !good_syms(b, syms, nsyms))
+        return NULL;
     API_TRY(b->mod->ctx) {
         relax_value *v = rx_emit_call_tir(&b->gb, prim, (relax_value **)args, n, out, (rx_ex *)syms, nsyms);
         API_RETURN(v);
@@ -355,29 +366,33 @@ relax_value *relax_call_tir_typed(relax_builder *b, relax_function *prim, relax_
     return api_stick(b);
 }
 
-relax_value *relax_call_tir(relax_builder *b, relax_function *prim, relax_value *const *args, uint32_t n, const char *out,
-                            const relax_expr *const *syms, uint32_t nsyms)
+relax_value *relax_call_tir(relax_builder *b, relax_function *prim, relax_value *const *args, uint32_t n,
+                            const char *out, const relax_expr *const *syms, uint32_t nsyms)
 {
     return relax_call_tir_typed(b, prim, args, n, relax_type_parse(b, out), syms, nsyms);
 }
 
-relax_value *relax_call_tir_inplace(relax_builder *b, relax_function *prim, relax_value *const *args, uint32_t n, const char *out,
-                                    const relax_expr *const *syms, uint32_t nsyms, const int32_t *inplace, uint32_t ninplace)
+relax_value *relax_call_tir_inplace(relax_builder *b, relax_function *prim, relax_value *const *args, uint32_t n,
+                                    const char *out, const relax_expr *const *syms, uint32_t nsyms,
+                                    const int32_t *inplace, uint32_t ninplace)
 {
     const relax_type *t = relax_type_parse(b, out);
-    if (!t || !api_operands(b, args, n, "call_tir_inplace") || !good_function(b, prim) || !good_syms(b, syms, nsyms)) return NULL;
+    if (!t || !api_operands(b, args, n, "call_tir_inplace") || !good_function(b, prim) || !good_syms(b, syms, nsyms))
+        return NULL;
     if (ninplace && !inplace) {
         b->status = api_null(b->mod->ctx, "inplace");
         return NULL;
     }
     API_TRY(b->mod->ctx) {
-        relax_value *v = rx_emit_call_tir_inplace(&b->gb, prim, (relax_value **)args, n, t, (rx_ex *)syms, nsyms, inplace, ninplace);
+        relax_value *v =
+            rx_emit_call_tir_inplace(&b->gb, prim, (relax_value **)args, n, t, (rx_ex *)syms, nsyms, inplace, ninplace);
         API_RETURN(v);
     }
     return api_stick(b);
 }
 
-relax_value *relax_call_dps_library(relax_builder *b, const char *name, relax_value *const *args, uint32_t n, const char *out)
+relax_value *relax_call_dps_library(relax_builder *b, const char *name, relax_value *const *args, uint32_t n,
+                                    const char *out)
 {
     const relax_type *t = relax_type_parse(b, out);
     if (!t || !good_text(b, name, "the name of a library function") || !api_operands(b, args, n, name)) return NULL;
@@ -388,7 +403,8 @@ relax_value *relax_call_dps_library(relax_builder *b, const char *name, relax_va
     return api_stick(b);
 }
 
-relax_value *relax_call_packed(relax_builder *b, const char *name, relax_value *const *args, uint32_t n, const char *out, int32_t pure)
+relax_value *relax_call_packed(relax_builder *b, const char *name, relax_value *const *args, uint32_t n,
+                               const char *out, int32_t pure)
 {
     const relax_type *t = relax_type_parse(b, out);
     if (!t || !good_text(b, name, "the name of a host function") || !api_operands(b, args, n, name)) return NULL;
@@ -434,7 +450,8 @@ relax_status relax_else(relax_builder *b, relax_value *then_result)
 {
     if (!api_builder(b)) return RELAX_E_INVALID;
     if (!api_operands(b, &then_result, 1, "if")) return b->status;
-    if (!b->ifs || b->ifs->in_else) return b->status = rx_error(b->mod->ctx, RXE_STATE, NULL, NULL, "relax_else without relax_if");
+    if (!b->ifs || b->ifs->in_else)
+        return b->status = rx_error(b->mod->ctx, RXE_STATE, NULL, NULL, "relax_else without relax_if");
     b->ifs->then_result = then_result;
     b->ifs->in_else = true;
     b->gb = rx_if_else(b->ifs->iff);

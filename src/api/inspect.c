@@ -3,8 +3,14 @@
 
 const char *relax_function_name(const relax_function *f) { return f ? f->name : NULL; }
 int32_t relax_function_is_prim(const relax_function *f) { return f && f->is_prim; }
-uint32_t relax_function_param_count(const relax_function *f) { return !f ? 0 : f->is_prim ? f->prim->nparams : f->nparams; }
-relax_value *relax_function_param(relax_function *f, uint32_t i) { return f && !f->is_prim && i < f->nparams ? f->params[i] : NULL; }
+uint32_t relax_function_param_count(const relax_function *f)
+{
+    return !f ? 0 : f->is_prim ? f->prim->nparams : f->nparams;
+}
+relax_value *relax_function_param(relax_function *f, uint32_t i)
+{
+    return f && !f->is_prim && i < f->nparams ? f->params[i] : NULL;
+}
 const relax_type *relax_function_result_type(const relax_function *f) { return f ? f->ret : NULL; }
 relax_value *relax_function_result(relax_function *f) { return f && !f->is_prim ? f->body.result : NULL; }
 
@@ -152,7 +158,9 @@ relax_status relax_insert_end(relax_builder *b)
 {
     if (!api_builder(b)) return RELAX_E_INVALID;
     relax_status st = b->status;
-    if (st == RELAX_OK && !b->inserting) return rx_error(b->mod->ctx, RXE_STATE, NULL, NULL, "this builder makes a function; end it with relax_function_finish");
+    if (st == RELAX_OK && !b->inserting)
+        return rx_error(b->mod->ctx, RXE_STATE, NULL, NULL,
+                        "this builder makes a function; end it with relax_function_finish");
     if (st == RELAX_OK && b->ifs) st = rx_error(b->mod->ctx, RXE_STATE, NULL, NULL, "an if has no relax_end_if");
     b->magic = 0;
     return st;

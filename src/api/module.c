@@ -27,7 +27,8 @@ relax_module *relax_module_parse(relax_context *ctx, const char *name, const cha
     }
     API_TRY(ctx) {
         rx_ops_init(ctx);
-        relax_module *m = rx_parse_module(ctx, name ? name : "text", text, length == RELAX_STRLEN ? strlen(text) : length);
+        relax_module *m =
+            rx_parse_module(ctx, name ? name : "text", text, length == RELAX_STRLEN ? strlen(text) : length);
         API_RETURN(m);
     }
     return NULL;

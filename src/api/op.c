@@ -4,7 +4,10 @@
 typedef relax_value V;
 typedef relax_builder B;
 
-static rx_attr attr(B *b, const char *key, rx_akind kind) { return (rx_attr){ .key = rx_str(b->mod->ctx, key), .kind = kind }; }
+static rx_attr attr(B *b, const char *key, rx_akind kind)
+{
+    return (rx_attr){.key = rx_str(b->mod->ctx, key), .kind = kind};
+}
 
 /* An absent optional operand at the end is no operand. (Not inlined: a loop variable beside setjmp alarms gcc.) */
 __attribute__((noinline)) static uint32_t given(const rx_op *op, relax_value *const *args, uint32_t n)
@@ -13,7 +16,8 @@ __attribute__((noinline)) static uint32_t given(const rx_op *op, relax_value *co
     return n;
 }
 
-relax_value *api_op(relax_builder *b, rx_opcode code, relax_value *const *args, uint32_t n, const rx_attr *attrs, uint32_t nattrs)
+relax_value *api_op(relax_builder *b, rx_opcode code, relax_value *const *args, uint32_t n, const rx_attr *attrs,
+                    uint32_t nattrs)
 {
     if (!api_builder(b)) return NULL;
     const rx_op *op = rx_op_get(b->mod->ctx, code);
@@ -87,7 +91,8 @@ static void add_ints(B *b, pack *p, const char *key, const int64_t *v, uint32_t 
 static void add_exprs(B *b, pack *p, const char *key, const relax_expr *const *v, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (api_operands(b, NULL, 0, "") && (!v || !v[i] || v[i]->ctx != b->mod->ctx)) b->status = api_null(b->mod->ctx, key);
+        if (api_operands(b, NULL, 0, "") && (!v || !v[i] || v[i]->ctx != b->mod->ctx))
+            b->status = api_null(b->mod->ctx, key);
     add_attr(b, p, key, RX_A_EXPRS, v, n);
 }
 
@@ -112,7 +117,10 @@ static void add_expr(B *b, pack *p, const char *key, const char *text)
     p->ok = false;
 }
 
-static V *put(B *b, rx_opcode c, V *const *args, uint32_t n, const pack *p) { return p->ok ? api_op(b, c, args, n, p->at, p->n) : NULL; }
+static V *put(B *b, rx_opcode c, V *const *args, uint32_t n, const pack *p)
+{
+    return p->ok ? api_op(b, c, args, n, p->at, p->n) : NULL;
+}
 
 V *relax_abs(B *b, V *x) { return op1(b, RX_OP_ABS, x); }
 V *relax_negative(B *b, V *x) { return op1(b, RX_OP_NEGATIVE, x); }
@@ -184,12 +192,30 @@ static V *reduce(B *b, rx_opcode c, V *x, const int64_t *axes, uint32_t n, int32
     return put(b, c, &x, 1, &p);
 }
 
-V *relax_sum(B *b, V *x, const int64_t *axes, uint32_t n, int32_t keep) { return reduce(b, RX_OP_SUM, x, axes, n, keep); }
-V *relax_mean(B *b, V *x, const int64_t *axes, uint32_t n, int32_t keep) { return reduce(b, RX_OP_MEAN, x, axes, n, keep); }
-V *relax_max(B *b, V *x, const int64_t *axes, uint32_t n, int32_t keep) { return reduce(b, RX_OP_MAX, x, axes, n, keep); }
-V *relax_min(B *b, V *x, const int64_t *axes, uint32_t n, int32_t keep) { return reduce(b, RX_OP_MIN, x, axes, n, keep); }
-V *relax_prod(B *b, V *x, const int64_t *axes, uint32_t n, int32_t keep) { return reduce(b, RX_OP_PROD, x, axes, n, keep); }
-V *relax_variance(B *b, V *x, const int64_t *axes, uint32_t n, int32_t keep) { return reduce(b, RX_OP_VARIANCE, x, axes, n, keep); }
+V *relax_sum(B *b, V *x, const int64_t *axes, uint32_t n, int32_t keep)
+{
+    return reduce(b, RX_OP_SUM, x, axes, n, keep);
+}
+V *relax_mean(B *b, V *x, const int64_t *axes, uint32_t n, int32_t keep)
+{
+    return reduce(b, RX_OP_MEAN, x, axes, n, keep);
+}
+V *relax_max(B *b, V *x, const int64_t *axes, uint32_t n, int32_t keep)
+{
+    return reduce(b, RX_OP_MAX, x, axes, n, keep);
+}
+V *relax_min(B *b, V *x, const int64_t *axes, uint32_t n, int32_t keep)
+{
+    return reduce(b, RX_OP_MIN, x, axes, n, keep);
+}
+V *relax_prod(B *b, V *x, const int64_t *axes, uint32_t n, int32_t keep)
+{
+    return reduce(b, RX_OP_PROD, x, axes, n, keep);
+}
+V *relax_variance(B *b, V *x, const int64_t *axes, uint32_t n, int32_t keep)
+{
+    return reduce(b, RX_OP_VARIANCE, x, axes, n, keep);
+}
 
 static V *with_axis(B *b, rx_opcode c, V *const *args, uint32_t n, int64_t axis, const char *flag, int32_t value)
 {
@@ -199,9 +225,18 @@ static V *with_axis(B *b, rx_opcode c, V *const *args, uint32_t n, int64_t axis,
     return put(b, c, args, n, &p);
 }
 
-V *relax_argmax(B *b, V *x, int64_t axis, int32_t keep) { return with_axis(b, RX_OP_ARGMAX, &x, 1, axis, "keepdims", keep); }
-V *relax_argmin(B *b, V *x, int64_t axis, int32_t keep) { return with_axis(b, RX_OP_ARGMIN, &x, 1, axis, "keepdims", keep); }
-V *relax_cumsum(B *b, V *x, int64_t axis, int32_t exclusive) { return with_axis(b, RX_OP_CUMSUM, &x, 1, axis, "exclusive", exclusive); }
+V *relax_argmax(B *b, V *x, int64_t axis, int32_t keep)
+{
+    return with_axis(b, RX_OP_ARGMAX, &x, 1, axis, "keepdims", keep);
+}
+V *relax_argmin(B *b, V *x, int64_t axis, int32_t keep)
+{
+    return with_axis(b, RX_OP_ARGMIN, &x, 1, axis, "keepdims", keep);
+}
+V *relax_cumsum(B *b, V *x, int64_t axis, int32_t exclusive)
+{
+    return with_axis(b, RX_OP_CUMSUM, &x, 1, axis, "exclusive", exclusive);
+}
 
 /* ---- creation ---- */
 V *relax_full(B *b, const char *dims, V *fill, relax_dtype dtype)
@@ -218,8 +253,14 @@ static V *filled(B *b, rx_opcode c, V *like, relax_dtype dtype)
     return put(b, c, &like, 1, &p);
 }
 
-V *relax_zeros(B *b, const char *dims, relax_dtype dtype) { return filled(b, RX_OP_ZEROS, relax_shape_text(b, dims), dtype); }
-V *relax_ones(B *b, const char *dims, relax_dtype dtype) { return filled(b, RX_OP_ONES, relax_shape_text(b, dims), dtype); }
+V *relax_zeros(B *b, const char *dims, relax_dtype dtype)
+{
+    return filled(b, RX_OP_ZEROS, relax_shape_text(b, dims), dtype);
+}
+V *relax_ones(B *b, const char *dims, relax_dtype dtype)
+{
+    return filled(b, RX_OP_ONES, relax_shape_text(b, dims), dtype);
+}
 V *relax_zeros_like(B *b, V *x) { return op1(b, RX_OP_ZEROS_LIKE, x); }
 V *relax_ones_like(B *b, V *x) { return op1(b, RX_OP_ONES_LIKE, x); }
 V *relax_full_like(B *b, V *x, V *fill) { return op2(b, RX_OP_FULL_LIKE, x, fill); }
@@ -262,7 +303,8 @@ V *relax_one_hot(B *b, V *indices, int64_t depth, double on, double off, int64_t
     API_TRY(b->mod->ctx) {
         relax_context *c = b->mod->ctx;
         bool real = rx_dtype_is_float(dtype);
-        rx_attr at[4] = { p.at[0], attr(b, "on_value", RX_A_EXPR), attr(b, "off_value", RX_A_EXPR), attr(b, "axis", RX_A_INT) };
+        rx_attr at[4] = {p.at[0], attr(b, "on_value", RX_A_EXPR), attr(b, "off_value", RX_A_EXPR),
+                         attr(b, "axis", RX_A_INT)};
         at[1].u.e = real ? rx_const_float(c, dtype, on) : rx_const_int(c, dtype, (int64_t)on);
         at[2].u.e = real ? rx_const_float(c, dtype, off) : rx_const_int(c, dtype, (int64_t)off);
         at[3].u.i = axis;
@@ -273,10 +315,13 @@ V *relax_one_hot(B *b, V *indices, int64_t depth, double on, double off, int64_t
 }
 
 /* ---- indexing ---- */
-V *relax_take(B *b, V *x, V *indices, int64_t axis) { return with_axis(b, RX_OP_TAKE, (V *[]){ x, indices }, 2, axis, NULL, 0); }
+V *relax_take(B *b, V *x, V *indices, int64_t axis)
+{
+    return with_axis(b, RX_OP_TAKE, (V *[]){x, indices}, 2, axis, NULL, 0);
+}
 
-V *relax_strided_slice(B *b, V *x, const int64_t *axes, uint32_t n, const relax_expr *const *begin, const relax_expr *const *end,
-                       const relax_expr *const *strides)
+V *relax_strided_slice(B *b, V *x, const int64_t *axes, uint32_t n, const relax_expr *const *begin,
+                       const relax_expr *const *end, const relax_expr *const *strides)
 {
     pack p = none();
     add_ints(b, &p, "axes", axes, n);
@@ -291,7 +336,10 @@ V *relax_dynamic_strided_slice(B *b, V *x, V *begin, V *end, V *strides)
     return api_op(b, RX_OP_DYNAMIC_STRIDED_SLICE, (V *[]){ x, begin, end, strides }, 4, NULL, 0);
 }
 
-V *relax_gather_elements(B *b, V *x, V *i, int64_t axis) { return with_axis(b, RX_OP_GATHER_ELEMENTS, (V *[]){ x, i }, 2, axis, NULL, 0); }
+V *relax_gather_elements(B *b, V *x, V *i, int64_t axis)
+{
+    return with_axis(b, RX_OP_GATHER_ELEMENTS, (V *[]){x, i}, 2, axis, NULL, 0);
+}
 
 V *relax_gather_nd(B *b, V *x, V *indices, int64_t batch_dims)
 {
@@ -342,11 +390,26 @@ static V *with_ints(B *b, rx_opcode c, V *x, const char *key, const int64_t *v, 
     return put(b, c, &x, 1, &p);
 }
 
-V *relax_permute_dims(B *b, V *x, const int64_t *axes, uint32_t n) { return with_ints(b, RX_OP_PERMUTE_DIMS, x, "axes", axes, n); }
-V *relax_expand_dims(B *b, V *x, const int64_t *axes, uint32_t n) { return with_ints(b, RX_OP_EXPAND_DIMS, x, "axis", axes, n); }
-V *relax_squeeze(B *b, V *x, const int64_t *axes, uint32_t n) { return with_ints(b, RX_OP_SQUEEZE, x, "axis", axes, n); }
-V *relax_tile(B *b, V *x, const int64_t *repeats, uint32_t n) { return with_ints(b, RX_OP_TILE, x, "repeats", repeats, n); }
-V *relax_concat(B *b, V *const *xs, uint32_t n, int64_t axis) { return with_axis(b, RX_OP_CONCAT, xs, n, axis, NULL, 0); }
+V *relax_permute_dims(B *b, V *x, const int64_t *axes, uint32_t n)
+{
+    return with_ints(b, RX_OP_PERMUTE_DIMS, x, "axes", axes, n);
+}
+V *relax_expand_dims(B *b, V *x, const int64_t *axes, uint32_t n)
+{
+    return with_ints(b, RX_OP_EXPAND_DIMS, x, "axis", axes, n);
+}
+V *relax_squeeze(B *b, V *x, const int64_t *axes, uint32_t n)
+{
+    return with_ints(b, RX_OP_SQUEEZE, x, "axis", axes, n);
+}
+V *relax_tile(B *b, V *x, const int64_t *repeats, uint32_t n)
+{
+    return with_ints(b, RX_OP_TILE, x, "repeats", repeats, n);
+}
+V *relax_concat(B *b, V *const *xs, uint32_t n, int64_t axis)
+{
+    return with_axis(b, RX_OP_CONCAT, xs, n, axis, NULL, 0);
+}
 V *relax_stack(B *b, V *const *xs, uint32_t n, int64_t axis) { return with_axis(b, RX_OP_STACK, xs, n, axis, NULL, 0); }
 
 V *relax_split(B *b, V *x, int64_t parts, int64_t axis)
@@ -377,7 +440,10 @@ V *relax_flip(B *b, V *x, int64_t axis) { return with_axis(b, RX_OP_FLIP, &x, 1,
 V *relax_flatten(B *b, V *x) { return op1(b, RX_OP_FLATTEN, x); }
 
 /* ---- sorting, sets ---- */
-V *relax_sort(B *b, V *x, int64_t axis, int32_t descending) { return with_axis(b, RX_OP_SORT, &x, 1, axis, "descending", descending); }
+V *relax_sort(B *b, V *x, int64_t axis, int32_t descending)
+{
+    return with_axis(b, RX_OP_SORT, &x, 1, axis, "descending", descending);
+}
 
 V *relax_argsort(B *b, V *x, int64_t axis, int32_t descending, relax_dtype dtype)
 {
@@ -436,7 +502,8 @@ V *relax_op(B *b, const char *name, V *const *args, uint32_t n, const char *attr
     for (uint32_t i = 0; name && i < ctx->ops->all.n; i++)
         if (!strcmp(ctx->ops->all.at[i]->name, name)) op = ctx->ops->all.at[i];
     if (!op) {
-        b->status = rx_error(ctx, RXE_UNKNOWN_OP, &w, "docs/semantics.md lists them; relax_op_describe too", "no operator is named '%s'", name ? name : "(null)");
+        b->status = rx_error(ctx, RXE_UNKNOWN_OP, &w, "docs/semantics.md lists them; relax_op_describe too",
+                             "no operator is named '%s'", name ? name : "(null)");
         return NULL;
     }
     for (uint32_t i = 0; i < n; i++)
@@ -463,7 +530,8 @@ relax_status relax_op_describe(relax_context *ctx, uint32_t i, relax_op_info *ou
 {
     if (i >= relax_op_count(ctx) || !out || out->struct_size < sizeof out->struct_size) return RELAX_E_INVALID;
     const rx_op *op = ctx->ops->all.at[i];
-    relax_op_info r = { out->struct_size, op->name, op->attr_spec ? op->attr_spec : "", op->doc, op->min_args, op->max_args };
+    relax_op_info r = {out->struct_size, op->name,     op->attr_spec ? op->attr_spec : "",
+                       op->doc,          op->min_args, op->max_args};
     memcpy(out, &r, RX_MIN(sizeof r, out->struct_size));
     return RELAX_OK;
 }

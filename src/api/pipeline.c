@@ -25,7 +25,8 @@ void relax_pipeline_destroy(relax_pipeline *p)
     if (good(p)) rx_pipeline_free(p);
 }
 
-static relax_status insert(relax_pipeline *p, const char *near, bool after, const char *name, relax_pass_fn fn, void *user)
+static relax_status insert(relax_pipeline *p, const char *near, bool after, const char *name, relax_pass_fn fn,
+                           void *user)
 {
     if (!good(p)) return RELAX_E_INVALID;
     if (!name || !fn) return api_null(p->ctx, name ? "the function of a pass" : "the name of a pass");
@@ -33,7 +34,12 @@ static relax_status insert(relax_pipeline *p, const char *near, bool after, cons
         int64_t at = near ? rx_pipeline_find(p, near) : after ? -1 : (int64_t)p->steps.n;
         if (near && at < 0) rx_fail(p->ctx, RXE_UNKNOWN_PASS, NULL, "the pipeline has no pass '%s'", near);
         rx_pass *pass = RX_NEW(&p->arena, rx_pass);
-        *pass = (rx_pass){ .name = rx_str(p->ctx, name), .keeps = ~(uint32_t)RX_M_GUARDED, .options = "", .doc = "", .host = fn, .user = user };
+        *pass = (rx_pass){.name = rx_str(p->ctx, name),
+                          .keeps = ~(uint32_t)RX_M_GUARDED,
+                          .options = "",
+                          .doc = "",
+                          .host = fn,
+                          .user = user};
         rx_step step = { .pass = pass };
         rx_pipeline_insert(p, (uint32_t)(after ? at + 1 : at), &step);
         API_RETURN(RELAX_OK);
@@ -41,12 +47,14 @@ static relax_status insert(relax_pipeline *p, const char *near, bool after, cons
     return api_failed(p->ctx);
 }
 
-relax_status relax_pipeline_insert_after(relax_pipeline *p, const char *after, const char *name, relax_pass_fn fn, void *user)
+relax_status relax_pipeline_insert_after(relax_pipeline *p, const char *after, const char *name, relax_pass_fn fn,
+                                         void *user)
 {
     return insert(p, after, true, name, fn, user);
 }
 
-relax_status relax_pipeline_insert_before(relax_pipeline *p, const char *before, const char *name, relax_pass_fn fn, void *user)
+relax_status relax_pipeline_insert_before(relax_pipeline *p, const char *before, const char *name, relax_pass_fn fn,
+                                          void *user)
 {
     return insert(p, before, false, name, fn, user);
 }
@@ -76,7 +84,8 @@ size_t relax_pipeline_text(relax_pipeline *p, char *out, size_t size)
 }
 
 relax_status relax_pipeline_print(relax_pipeline *p, const char *before, const char *after,
-                                  void (*print)(void *user, const char *pass, int32_t after, const char *text), void *user)
+                                  void (*print)(void *user, const char *pass, int32_t after, const char *text),
+                                  void *user)
 {
     if (!good(p)) return RELAX_E_INVALID;
     API_TRY(p->ctx) {

@@ -1,7 +1,9 @@
-/* plugin.c: loading plugins: open, ask, negotiate, check everything, then add; a plugin that is refused has added nothing.
+/* plugin.c: loading plugins: open, ask, negotiate, check everything, then add; a plugin that is refused has added
+ * nothing.
  *
- * A plugin's code must stay as long as the context knows its passes and operators, so the shared object is closed when the context is
- * destroyed. Operators of plugins are rows of the same table as the built-in ones; their callbacks see a relax_op_call. */
+ * A plugin's code must stay as long as the context knows its passes and operators, so the shared object is closed when
+ * the context is destroyed. Operators of plugins are rows of the same table as the built-in ones; their callbacks see a
+ * relax_op_call. */
 #include "api/builder.h"
 #include "pass/pass.h"
 #include "relax_plugin.h"
@@ -14,8 +16,14 @@ static relax_context *call_context(const relax_op_call *c) { return c ? c->ctx :
 static uint32_t call_arg_count(const relax_op_call *c) { return c ? c->n : 0; }
 static const relax_type *call_arg(const relax_op_call *c, uint32_t i) { return c && i < c->n ? c->types[i] : NULL; }
 static const relax_type *call_result(const relax_op_call *c) { return c ? c->result : NULL; }
-static int64_t call_int(const relax_op_call *c, const char *key, int64_t absent) { return c && key ? rx_attr_int(c->attrs, key, absent) : absent; }
-static double call_float(const relax_op_call *c, const char *key, double absent) { return c && key ? rx_attr_float(c->attrs, key, absent) : absent; }
+static int64_t call_int(const relax_op_call *c, const char *key, int64_t absent)
+{
+    return c && key ? rx_attr_int(c->attrs, key, absent) : absent;
+}
+static double call_float(const relax_op_call *c, const char *key, double absent)
+{
+    return c && key ? rx_attr_float(c->attrs, key, absent) : absent;
+}
 
 static void host_log(relax_context *ctx, relax_log_level level, const char *text)
 {
@@ -29,28 +37,68 @@ static relax_status host_fail(relax_context *ctx, relax_status status, const cha
 }
 
 static const relax_host_api host_api = {
-    .struct_size = sizeof(relax_host_api), .log = host_log, .fail = host_fail,
-    .module_function_count = relax_module_function_count, .module_function = relax_module_function, .module_find = relax_module_find,
-    .module_parse_into = relax_module_parse_into, .module_remove = relax_module_remove, .function_name = relax_function_name,
-    .function_is_prim = relax_function_is_prim, .function_param_count = relax_function_param_count, .function_param = relax_function_param,
-    .function_result = relax_function_result, .function_visit = relax_function_visit, .function_text = relax_function_text,
-    .value_kind = relax_value_kind, .value_op = relax_value_op, .value_callee = relax_value_callee, .value_name = relax_value_name,
-    .value_arg_count = relax_value_arg_count, .value_arg = relax_value_arg, .value_attr_text = relax_value_attr_text,
-    .value_type = relax_value_type, .value_dim = relax_value_dim, .value_use_count = relax_value_use_count,
-    .value_replace = relax_value_replace, .value_set_arg = relax_value_set_arg, .value_remove = relax_value_remove,
-    .insert_before = relax_insert_before, .insert_end = relax_insert_end, .op = relax_op, .constant = relax_constant, .scalar = relax_scalar,
-    .call_dps_library = relax_call_dps_library, .tuple = relax_tuple, .tuple_get = relax_tuple_get, .type_kind = relax_type_kind,
-    .type_dtype = relax_type_dtype, .type_ndim = relax_type_ndim, .type_dim = relax_type_dim, .type_tensor = relax_type_tensor,
-    .type_tuple = relax_type_tuple, .type_text = relax_type_text, .dim_const = relax_dim_const, .dim_add = relax_dim_add,
-    .dim_mul = relax_dim_mul, .dim_floordiv = relax_dim_floordiv, .dim_text = relax_dim_text, .op_call_context = call_context,
-    .op_call_arg_count = call_arg_count, .op_call_arg = call_arg, .op_call_result = call_result, .op_call_int = call_int,
-    .op_call_float = call_float, .library_register = relax_library_register,
+    .struct_size = sizeof(relax_host_api),
+    .log = host_log,
+    .fail = host_fail,
+    .module_function_count = relax_module_function_count,
+    .module_function = relax_module_function,
+    .module_find = relax_module_find,
+    .module_parse_into = relax_module_parse_into,
+    .module_remove = relax_module_remove,
+    .function_name = relax_function_name,
+    .function_is_prim = relax_function_is_prim,
+    .function_param_count = relax_function_param_count,
+    .function_param = relax_function_param,
+    .function_result = relax_function_result,
+    .function_visit = relax_function_visit,
+    .function_text = relax_function_text,
+    .value_kind = relax_value_kind,
+    .value_op = relax_value_op,
+    .value_callee = relax_value_callee,
+    .value_name = relax_value_name,
+    .value_arg_count = relax_value_arg_count,
+    .value_arg = relax_value_arg,
+    .value_attr_text = relax_value_attr_text,
+    .value_type = relax_value_type,
+    .value_dim = relax_value_dim,
+    .value_use_count = relax_value_use_count,
+    .value_replace = relax_value_replace,
+    .value_set_arg = relax_value_set_arg,
+    .value_remove = relax_value_remove,
+    .insert_before = relax_insert_before,
+    .insert_end = relax_insert_end,
+    .op = relax_op,
+    .constant = relax_constant,
+    .scalar = relax_scalar,
+    .call_dps_library = relax_call_dps_library,
+    .tuple = relax_tuple,
+    .tuple_get = relax_tuple_get,
+    .type_kind = relax_type_kind,
+    .type_dtype = relax_type_dtype,
+    .type_ndim = relax_type_ndim,
+    .type_dim = relax_type_dim,
+    .type_tensor = relax_type_tensor,
+    .type_tuple = relax_type_tuple,
+    .type_text = relax_type_text,
+    .dim_const = relax_dim_const,
+    .dim_add = relax_dim_add,
+    .dim_mul = relax_dim_mul,
+    .dim_floordiv = relax_dim_floordiv,
+    .dim_text = relax_dim_text,
+    .op_call_context = call_context,
+    .op_call_arg_count = call_arg_count,
+    .op_call_arg = call_arg,
+    .op_call_result = call_result,
+    .op_call_int = call_int,
+    .op_call_float = call_float,
+    .library_register = relax_library_register,
 };
 
 /* ---- operators ---- */
 RX_NORETURN static void callback_failed(relax_context *ctx, uint32_t errors_before, const char *op, const char *what)
 {
-    if (rx_diag_count(ctx) == errors_before) rx_fail(ctx, RXE_PLUGIN_ERROR, NULL, "%s: the plugin's %s gave nothing and no reason", op, what);
+    if (rx_diag_count(ctx) == errors_before)
+        rx_fail(ctx, RXE_PLUGIN_ERROR, NULL, "%s: the plugin's %s gave nothing and no reason", op, what);
     rx_unwind(&ctx->heap);
 }
 
@@ -61,7 +109,8 @@ static rx_ty deduce(rx_call *c)
     uint32_t before = rx_diag_count(c->ctx);
     rx_ty t = p->deduce(p->user, &call);
     if (!t) callback_failed(c->ctx, before, p->name, "deduce");
-    if (t->ctx != c->ctx) rx_fail(c->ctx, RXE_WRONG_HANDLE, NULL, "%s: the plugin's annotation belongs to another context", p->name);
+    if (t->ctx != c->ctx)
+        rx_fail(c->ctx, RXE_WRONG_HANDLE, NULL, "%s: the plugin's annotation belongs to another context", p->name);
     return t;
 }
 
@@ -70,7 +119,8 @@ static void define_symbols(rx_legal *l, rx_tir_scope *s, rx_ty t)
     rx_exvec syms = { 0 };
     rx_ty_free_syms(l->ctx, l->tb.a, t, &syms);
     for (uint32_t i = 0; i < syms.n; i++)
-        if (!rx_tir_lookup(s, rx_sym_of(syms.at[i])->name)) rx_tir_define(s, rx_sym_of(syms.at[i])->name, syms.at[i], NULL);
+        if (!rx_tir_lookup(s, rx_sym_of(syms.at[i])->name))
+            rx_tir_define(s, rx_sym_of(syms.at[i])->name, syms.at[i], NULL);
 }
 
 static rx_stmt *lower(rx_legal *l)
@@ -98,8 +148,15 @@ static void add_op(relax_context *ctx, const relax_plugin_op *p)
     relax_plugin_op *own = rx_arena_dup(&ctx->arena, p, sizeof *p);
     own->name = rx_str(ctx, p->name);
     rx_op *op = RX_NEW(&ctx->arena, rx_op);
-    *op = (rx_op){ .name = own->name, .code = -1, .min_args = p->min_args, .max_args = p->max_args, .attr_spec = rx_str(ctx, p->attrs ? p->attrs : ""),
-                   .doc = rx_str(ctx, p->doc ? p->doc : ""), .user = own, .deduce = deduce, .legalize = p->lower ? lower : NULL };
+    *op = (rx_op){.name = own->name,
+                  .code = -1,
+                  .min_args = p->min_args,
+                  .max_args = p->max_args,
+                  .attr_spec = rx_str(ctx, p->attrs ? p->attrs : ""),
+                  .doc = rx_str(ctx, p->doc ? p->doc : ""),
+                  .user = own,
+                  .deduce = deduce,
+                  .legalize = p->lower ? lower : NULL};
     rx_op_parse_attrs(ctx, op->attr_spec, &op->attrs, &op->nattrs);
     rx_op_add(ctx, op);
 }
@@ -118,23 +175,32 @@ RX_NORETURN static void refuse(relax_context *ctx, const char *path, const char 
 /* everything is checked before anything is added */
 static void check(relax_context *ctx, const char *path, const relax_plugin *p)
 {
-    if (!p) refuse(ctx, path, "relax_plugin_query returned NULL", "the plugin does not want this host; see its documentation");
-    if (p->struct_size < offsetof(relax_plugin, nlibraries) + sizeof p->nlibraries) refuse(ctx, path, "its description is too short", NULL);
+    if (!p)
+        refuse(ctx, path, "relax_plugin_query returned NULL",
+               "the plugin does not want this host; see its documentation");
+    if (p->struct_size < offsetof(relax_plugin, nlibraries) + sizeof p->nlibraries)
+        refuse(ctx, path, "its description is too short", NULL);
     if (p->abi_major != RELAX_PLUGIN_ABI_MAJOR || p->abi_minor > RELAX_PLUGIN_ABI_MINOR)
-        refuse(ctx, path, rx_strf(ctx, "it needs plugin ABI %u.%u, this library has %d.%d", p->abi_major, p->abi_minor,
-                                  RELAX_PLUGIN_ABI_MAJOR, RELAX_PLUGIN_ABI_MINOR), "build the plugin for this version of librelax");
+        refuse(ctx, path,
+               rx_strf(ctx, "it needs plugin ABI %u.%u, this library has %d.%d", p->abi_major, p->abi_minor,
+                       RELAX_PLUGIN_ABI_MAJOR, RELAX_PLUGIN_ABI_MINOR),
+               "build the plugin for this version of librelax");
     if (!p->name || (p->npasses && !p->passes) || (p->nops && !p->ops) || (p->nlibraries && !p->libraries))
         refuse(ctx, path, "its description has a NULL name or table", NULL);
     for (uint32_t i = 0; i < p->npasses; i++) {
         if (!p->passes[i].name || !p->passes[i].run) refuse(ctx, path, "a pass has no name or no function", NULL);
-        if (rx_pass_find(ctx, p->passes[i].name)) refuse(ctx, path, rx_strf(ctx, "a pass named '%s' exists already", p->passes[i].name), NULL);
+        if (rx_pass_find(ctx, p->passes[i].name))
+            refuse(ctx, path, rx_strf(ctx, "a pass named '%s' exists already", p->passes[i].name), NULL);
     }
     for (uint32_t i = 0; i < p->nops; i++) {
-        if (!p->ops[i].name || !p->ops[i].deduce) refuse(ctx, path, "an operator has no name or no deduce function", NULL);
-        if (rx_op_find(ctx, p->ops[i].name)) refuse(ctx, path, rx_strf(ctx, "an operator named '%s' exists already", p->ops[i].name), NULL);
+        if (!p->ops[i].name || !p->ops[i].deduce)
+            refuse(ctx, path, "an operator has no name or no deduce function", NULL);
+        if (rx_op_find(ctx, p->ops[i].name))
+            refuse(ctx, path, rx_strf(ctx, "an operator named '%s' exists already", p->ops[i].name), NULL);
     }
     for (uint32_t i = 0; i < p->nlibraries; i++)
-        if (!p->libraries[i].name || !p->libraries[i].fn) refuse(ctx, path, "a library function has no name or no function", NULL);
+        if (!p->libraries[i].name || !p->libraries[i].fn)
+            refuse(ctx, path, "a library function has no name or no function", NULL);
 }
 
 static void load(relax_context *ctx, const char *path)
@@ -153,10 +219,15 @@ static void load(relax_context *ctx, const char *path)
         check(ctx, path, p);
         rx_push(&ctx->arena, &ctx->passes->plugins, dl);
         for (uint32_t i = 0; i < p->nlibraries; i++)
-            if (relax_library_register(ctx, p->libraries[i].name, p->libraries[i].fn, p->libraries[i].user) != RELAX_OK) rx_unwind(&ctx->heap);
+            if (relax_library_register(ctx, p->libraries[i].name, p->libraries[i].fn, p->libraries[i].user) != RELAX_OK)
+                rx_unwind(&ctx->heap);
         for (uint32_t i = 0; i < p->nops; i++) add_op(ctx, &p->ops[i]);
         for (uint32_t i = 0; i < p->npasses; i++) {
-            rx_pass pass = { .name = p->passes[i].name, .keeps = ~(uint32_t)RX_M_GUARDED, .doc = p->passes[i].doc, .host = p->passes[i].run, .user = p->passes[i].user };
+            rx_pass pass = {.name = p->passes[i].name,
+                            .keeps = ~(uint32_t)RX_M_GUARDED,
+                            .doc = p->passes[i].doc,
+                            .host = p->passes[i].run,
+                            .user = p->passes[i].user};
             rx_pass_add(ctx, &pass);
         }
         rx_leave(&ctx->heap, &f);
@@ -174,7 +245,8 @@ relax_status relax_plugin_load(relax_context *ctx, const char *path)
         rx_ops_init(ctx);
         rx_passes_init(ctx);
         if (!ctx->passes->closing) {
-            if (ctx->n_at_destroy == RX_COUNT(ctx->at_destroy)) rx_fail(ctx, RXE_LIMIT, NULL, "too many hooks on a context");
+            if (ctx->n_at_destroy == RX_COUNT(ctx->at_destroy))
+                rx_fail(ctx, RXE_LIMIT, NULL, "too many hooks on a context");
             ctx->at_destroy[ctx->n_at_destroy++] = close_plugins;
             ctx->passes->closing = true;
         }

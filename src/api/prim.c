@@ -1,5 +1,5 @@
-/* prim.c: building tensor programs: loops as a stack of open statement lists, names in one scope shared with the text form.
- * The first error sticks to the builder; relax_prim_finish reports it. */
+/* prim.c: building tensor programs: loops as a stack of open statement lists, names in one scope shared with the text
+ * form. The first error sticks to the builder; relax_prim_finish reports it. */
 #include "api/builder.h"
 
 typedef struct level {                 /* an open loop, or the body itself */
@@ -119,8 +119,14 @@ static const relax_expr *open_loop(relax_prim_builder *p, const char *var, const
     return NULL;
 }
 
-const relax_expr *relax_loop(relax_prim_builder *p, const char *var, const char *extent) { return open_loop(p, var, extent, false); }
-const relax_expr *relax_loop_reduce(relax_prim_builder *p, const char *var, const char *extent) { return open_loop(p, var, extent, true); }
+const relax_expr *relax_loop(relax_prim_builder *p, const char *var, const char *extent)
+{
+    return open_loop(p, var, extent, false);
+}
+const relax_expr *relax_loop_reduce(relax_prim_builder *p, const char *var, const char *extent)
+{
+    return open_loop(p, var, extent, true);
+}
 
 static void add(relax_prim_builder *p, rx_stmt *s) { rx_push(&p->mod->arena, &p->top->stmts, s); }
 
@@ -165,7 +171,8 @@ relax_buffer *relax_local(relax_prim_builder *p, const char *name, const char *t
     return NULL;
 }
 
-void relax_store(relax_prim_builder *p, relax_buffer *buf, const relax_expr *const *index, uint32_t n, const relax_expr *value)
+void relax_store(relax_prim_builder *p, relax_buffer *buf, const relax_expr *const *index, uint32_t n,
+                 const relax_expr *value)
 {
     if (!good_exprs(p, index, n, "an index") || !good_exprs(p, &value, 1, "the value of a store")) return;
     if (!buf) {
@@ -197,7 +204,9 @@ const relax_expr *relax_load(relax_prim_builder *p, relax_buffer *buf, const rel
         return NULL;
     }
     API_TRY(p->mod->ctx) {
-        if (buf->ndim != n) rx_fail(p->mod->ctx, RXE_RANK, NULL, "%s: buffer %s has %u dims and is indexed with %u", p->name, buf->name, buf->ndim, n);
+        if (buf->ndim != n)
+            rx_fail(p->mod->ctx, RXE_RANK, NULL, "%s: buffer %s has %u dims and is indexed with %u", p->name, buf->name,
+                    buf->ndim, n);
         rx_ex e = rx_at(&p->tb, buf, (rx_ex *)index, n);
         API_RETURN(e);
     }
@@ -224,20 +233,22 @@ const relax_expr *relax_prim_const(relax_prim_builder *p, relax_dtype dtype, dou
         return NULL;
     }
     API_TRY(p->mod->ctx) {
-        rx_ex e = rx_dtype_is_float(dtype) ? rx_const_float(p->mod->ctx, dtype, v) : rx_const_int(p->mod->ctx, dtype, (int64_t)v);
+        rx_ex e = rx_dtype_is_float(dtype) ? rx_const_float(p->mod->ctx, dtype, v)
+                                           : rx_const_int(p->mod->ctx, dtype, (int64_t)v);
         API_RETURN(e);
     }
     stick(p);
     return NULL;
 }
 
-static const struct { const char *text; rx_eop op; bool swap; } binaries[] = {
-    { "+", RX_EX_ADD, false }, { "-", RX_EX_SUB, false }, { "*", RX_EX_MUL, false }, { "/", RX_EX_DIV, false },
-    { "//", RX_EX_FLOORDIV, false }, { "%", RX_EX_FLOORMOD, false }, { "min", RX_EX_MIN, false }, { "max", RX_EX_MAX, false },
-    { "&", RX_EX_BITAND, false }, { "|", RX_EX_BITOR, false }, { "^", RX_EX_BITXOR, false }, { "<<", RX_EX_SHL, false },
-    { ">>", RX_EX_SHR, false }, { "==", RX_EX_EQ, false }, { "!=", RX_EX_NE, false }, { "<", RX_EX_LT, false },
-    { "<=", RX_EX_LE, false }, { ">", RX_EX_LT, true }, { ">=", RX_EX_LE, true }, { "and", RX_EX_AND, false },
-    { "or", RX_EX_OR, false }, { "pow", RX_EX_POW, false },
+static const struct { const char *text; rx_eop op; bool swap;
+} binaries[] = {
+    {"+", RX_EX_ADD, false},       {"-", RX_EX_SUB, false},      {"*", RX_EX_MUL, false},    {"/", RX_EX_DIV, false},
+    {"//", RX_EX_FLOORDIV, false}, {"%", RX_EX_FLOORMOD, false}, {"min", RX_EX_MIN, false},  {"max", RX_EX_MAX, false},
+    {"&", RX_EX_BITAND, false},    {"|", RX_EX_BITOR, false},    {"^", RX_EX_BITXOR, false}, {"<<", RX_EX_SHL, false},
+    {">>", RX_EX_SHR, false},      {"==", RX_EX_EQ, false},      {"!=", RX_EX_NE, false},    {"<", RX_EX_LT, false},
+    {"<=", RX_EX_LE, false},       {">", RX_EX_LT, true},        {">=", RX_EX_LE, true},     {"and", RX_EX_AND, false},
+    {"or", RX_EX_OR, false},       {"pow", RX_EX_POW, false},
 };
 
 const relax_expr *relax_prim_binary(relax_prim_builder *p, const char *op, const relax_expr *a, const relax_expr *b)
@@ -272,7 +283,8 @@ const relax_expr *relax_prim_call(relax_prim_builder *p, const char *f, const re
         else if (!strcmp(f, "select") && n == 3) e = rx_select(c, args[0], args[1], args[2]);
         else if (!strcmp(f, "not") && n == 1) e = rx_unary(c, RX_EX_NOT, args[0]);
         for (size_t i = 0; i < RX_COUNT(intrins) && !e; i++)
-            if (!strcmp(intrins[i].text, f) && intrins[i].arity == n) e = rx_intrinsic(c, intrins[i].f, (rx_ex *)args, n);
+            if (!strcmp(intrins[i].text, f) && intrins[i].arity == n)
+                e = rx_intrinsic(c, intrins[i].f, (rx_ex *)args, n);
         if (!e) rx_fail(c, RXE_NOT_FOUND, NULL, "no function '%s' takes %u arguments", f, n);
         API_RETURN(e);
     }

@@ -15,9 +15,18 @@ relax_any relax_any_retain(const relax_any *v)
     return *v;
 }
 
-static const rx_tuple *tuple_of(const relax_any *v) { return v && v->kind == RELAX_ANY_TUPLE ? (const rx_tuple *)v->u.obj : NULL; }
-static const rx_shape *shape_of(const relax_any *v) { return v && v->kind == RELAX_ANY_SHAPE ? (const rx_shape *)v->u.obj : NULL; }
-static rx_tensor *tensor_of(const relax_any *v) { return v && v->kind == RELAX_ANY_TENSOR ? (rx_tensor *)v->u.obj : NULL; }
+static const rx_tuple *tuple_of(const relax_any *v)
+{
+    return v && v->kind == RELAX_ANY_TUPLE ? (const rx_tuple *)v->u.obj : NULL;
+}
+static const rx_shape *shape_of(const relax_any *v)
+{
+    return v && v->kind == RELAX_ANY_SHAPE ? (const rx_shape *)v->u.obj : NULL;
+}
+static rx_tensor *tensor_of(const relax_any *v)
+{
+    return v && v->kind == RELAX_ANY_TENSOR ? (rx_tensor *)v->u.obj : NULL;
+}
 
 uint32_t relax_any_count(const relax_any *v)
 {
@@ -71,7 +80,8 @@ relax_status relax_any_from_dlpack(relax_context *ctx, DLManagedTensorVersioned 
     return RELAX_OK;
 }
 
-relax_status relax_tensor_create(relax_context *ctx, relax_dtype dtype, const int64_t *dims, int32_t ndim, relax_any *out)
+relax_status relax_tensor_create(relax_context *ctx, relax_dtype dtype, const int64_t *dims, int32_t ndim,
+                                 relax_any *out)
 {
     rx_tensor *t;
     if (!rx_ctx_ok(ctx)) return RELAX_E_INVALID;
@@ -89,7 +99,8 @@ relax_status relax_shape_create(relax_context *ctx, const int64_t *dims, int32_t
 {
     if (!rx_ctx_ok(ctx)) return RELAX_E_INVALID;
     if (!out || (ndim > 0 && !dims)) return api_null(ctx, out ? "dims" : "out");
-    if (ndim < 0 || ndim > RX_PKG_MAX_NDIM) return rx_error(ctx, RXE_BAD_VALUE, NULL, NULL, "a shape of rank %d; at most %d", (int)ndim, RX_PKG_MAX_NDIM);
+    if (ndim < 0 || ndim > RX_PKG_MAX_NDIM)
+        return rx_error(ctx, RXE_BAD_VALUE, NULL, NULL, "a shape of rank %d; at most %d", (int)ndim, RX_PKG_MAX_NDIM);
     rx_shape *s = rx_shape_new(rx_memfn_of(ctx), dims, ndim);
     if (!s) return rx_error(ctx, RXE_OOM, NULL, NULL, "out of memory");
     *out = (relax_any){ .kind = RELAX_ANY_SHAPE, .u.obj = &s->h };
@@ -101,7 +112,9 @@ relax_status relax_tuple_create(relax_context *ctx, const relax_any *fields, uin
     if (!rx_ctx_ok(ctx)) return RELAX_E_INVALID;
     if (!out || (n && !fields)) return api_null(ctx, out ? "fields" : "out");
     for (uint32_t i = 0; i < n; i++)
-        if (fields[i].kind == RELAX_ANY_DLTENSOR) return rx_error(ctx, RXE_ARG_KIND, NULL, "import it with relax_any_from_dlpack", "field %u is a lent tensor", i);
+        if (fields[i].kind == RELAX_ANY_DLTENSOR)
+            return rx_error(ctx, RXE_ARG_KIND, NULL, "import it with relax_any_from_dlpack",
+                            "field %u is a lent tensor", i);
     rx_tuple *t = n > INT32_MAX ? NULL : rx_tuple_new(rx_memfn_of(ctx), fields, (int32_t)n);
     if (!t) return rx_error(ctx, RXE_OOM, NULL, NULL, "out of memory");
     *out = (relax_any){ .kind = RELAX_ANY_TUPLE, .u.obj = &t->h };

@@ -12,7 +12,8 @@ relax_status relax_executable_load_file(relax_context *ctx, const char *path, re
     return st;
 }
 
-relax_status relax_executable_load_memory(relax_context *ctx, const void *bytes, size_t size, int32_t borrow, relax_executable **out)
+relax_status relax_executable_load_memory(relax_context *ctx, const void *bytes, size_t size, int32_t borrow,
+                                          relax_executable **out)
 {
     if (out) *out = NULL;
     if (!rx_ctx_ok(ctx)) return RELAX_E_INVALID;
@@ -27,7 +28,8 @@ void relax_executable_destroy(relax_executable *e)
     if (e) rx_exe_release(e);
 }
 
-relax_status relax_executable_activate(relax_executable *e, int32_t (*verify)(void *user, const void *bytes, size_t n), void *user)
+relax_status relax_executable_activate(relax_executable *e, int32_t (*verify)(void *user, const void *bytes, size_t n),
+                                       void *user)
 {
     if (!e) return RELAX_E_INVALID;
     rx_exe_policy p = { .verify = verify, .user = user };
@@ -115,7 +117,8 @@ const char *relax_executable_property(const relax_executable *e, const char *key
     return NULL;
 }
 
-relax_status relax_executable_peak_memory(const relax_executable *e, const char *function, const relax_sym_value *syms, uint32_t n, int64_t *bytes)
+relax_status relax_executable_peak_memory(const relax_executable *e, const char *function, const relax_sym_value *syms,
+                                          uint32_t n, int64_t *bytes)
 {
     enum { MOST = 64 };
     const char *names[MOST];

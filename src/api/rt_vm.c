@@ -14,7 +14,8 @@ relax_status relax_vm_create(relax_executable *e, const relax_vm_options *option
     if (!rx_ctx_ok(ctx)) return RELAX_E_INVALID;
     if (o.threads < 0) return rx_error(ctx, RXE_BAD_VALUE, NULL, NULL, "%d threads", (int)o.threads);
     if (!e->dl && (st = rx_exe_activate(ctx, e, NULL)) != RELAX_OK) return st;
-    rx_vm_options r = { .threads = o.threads, .parallel = ctx->parallel, .parallel_user = ctx->parallel_user, .huge_pages = true };
+    rx_vm_options r = {
+        .threads = o.threads, .parallel = ctx->parallel, .parallel_user = ctx->parallel_user, .huge_pages = true};
     st = rx_vm_create(ctx, e, &r, out);
     if (st == RELAX_OK && o.profile && (st = rx_vm_profile(*out, true)) != RELAX_OK) {
         rx_vm_destroy(*out);
@@ -33,7 +34,9 @@ static relax_status lookup(relax_vm *vm, const char *function, int32_t *fn)
     relax_context *ctx = rx_vm_context(vm);
     if (!function) return api_null(ctx, "the name of a function");
     *fn = rx_vm_function(vm, function);
-    return *fn >= 0 ? RELAX_OK : rx_error(ctx, RXE_NOT_FOUND, NULL, "relax_executable_function_name lists them", "no function is named '%s'", function);
+    return *fn >= 0 ? RELAX_OK
+                    : rx_error(ctx, RXE_NOT_FOUND, NULL, "relax_executable_function_name lists them",
+                               "no function is named '%s'", function);
 }
 
 relax_status relax_vm_invoke(relax_vm *vm, const char *function, const relax_any *args, uint32_t n, relax_any *result)
@@ -49,7 +52,8 @@ relax_status relax_vm_invoke(relax_vm *vm, const char *function, const relax_any
     return st;
 }
 
-relax_status relax_vm_call_into(relax_vm *vm, const char *function, const relax_any *args, uint32_t n, DLTensor *const *outs, uint32_t nouts)
+relax_status relax_vm_call_into(relax_vm *vm, const char *function, const relax_any *args, uint32_t n,
+                                DLTensor *const *outs, uint32_t nouts)
 {
     int32_t fn;
     relax_any r = { 0 };
@@ -86,7 +90,8 @@ static relax_status lend(relax_vm *vm, DLManagedTensorVersioned *const *args, ui
     return RELAX_OK;
 }
 
-relax_status relax_vm_call(relax_vm *vm, const char *function, DLManagedTensorVersioned *const *args, uint32_t n, DLManagedTensorVersioned **out)
+relax_status relax_vm_call(relax_vm *vm, const char *function, DLManagedTensorVersioned *const *args, uint32_t n,
+                           DLManagedTensorVersioned **out)
 {
     relax_any small[SMALL], *a = small, r = { 0 };
     if (out) *out = NULL;
@@ -95,7 +100,8 @@ relax_status relax_vm_call(relax_vm *vm, const char *function, DLManagedTensorVe
     if ((n && !args) || !out) return api_null(ctx, out ? "args" : "out");
     rx_memfn mem = rx_vm_mem(vm);
     size_t size = (size_t)n * sizeof *a;
-    if (n > SMALL && !(a = mem.fn(mem.self, NULL, 0, size, _Alignof(relax_any)))) return rx_error(ctx, RXE_OOM, NULL, NULL, "out of memory");
+    if (n > SMALL && !(a = mem.fn(mem.self, NULL, 0, size, _Alignof(relax_any))))
+        return rx_error(ctx, RXE_OOM, NULL, NULL, "out of memory");
     memset(a, 0, size);
     relax_status st = lend(vm, args, n, a);
     if (st == RELAX_OK) st = relax_vm_invoke(vm, function, a, n, &r);
@@ -121,7 +127,9 @@ relax_status relax_vm_bind_weight(relax_vm *vm, const char *name, const DLTensor
     if (!name || !t) return api_null(ctx, name ? "the weight" : "the name of a weight");
     relax_status st = rx_dl_check(ctx, t, name, &dt, &bytes, &compact, &data);
     if (st != RELAX_OK) return st;
-    if (!compact) return rx_error(ctx, RXE_ARG_STRIDES, NULL, "give it as a compact row-major tensor", "weight %s is strided or misaligned", name);
+    if (!compact)
+        return rx_error(ctx, RXE_ARG_STRIDES, NULL, "give it as a compact row-major tensor",
+                        "weight %s is strided or misaligned", name);
     st = rx_tensor_borrow(ctx, dt, t->shape, t->ndim, data, true, NULL, NULL, &x);
     if (st != RELAX_OK) return st;
     st = rx_vm_bind(vm, name, x);
@@ -174,5 +182,6 @@ relax_status relax_library_unregister(relax_context *ctx, const char *name)
 relax_status relax_library_register_foreign(relax_context *ctx, const char *name, void *function, const char *signature)
 {
     if (!rx_ctx_ok(ctx)) return RELAX_E_INVALID;
-    return name && function && signature ? rx_lib_register_c(ctx, name, function, signature) : api_null(ctx, "a name, function or signature");
+    return name && function && signature ? rx_lib_register_c(ctx, name, function, signature)
+                                         : api_null(ctx, "a name, function or signature");
 }

@@ -1,7 +1,7 @@
 /* build.c: from a module to the bytes of an executable: passes, kernels of the target, bytecode, file.
  *
- * Works on a clone; the caller's module stays as it is. Kernels are deduplicated by structure: prim funcs that are equal but for names
- * share native code (equal layers cost one). */
+ * Works on a clone; the caller's module stays as it is. Kernels are deduplicated by structure: prim funcs that are
+ * equal but for names share native code (equal layers cost one). */
 #include "codegen/build.h"
 #include "codegen/codegen.h"
 #include "codegen/vm/vm.h"
@@ -45,7 +45,8 @@ static void metadata(relax_module *m, rx_pkgw *w)
                 rx_pkgw_provenance(w, f->attrs.at[i].key + 5, f->attrs.at[i].u.s);
 }
 
-static void emit(relax_module *m, const relax_target *t, const char *pipeline, int32_t opt_level, rx_arena *a, uint8_t **bytes, size_t *size)
+static void emit(relax_module *m, const relax_target *t, const char *pipeline, int32_t opt_level, rx_arena *a,
+                 uint8_t **bytes, size_t *size)
 {
     relax_context *ctx = m->ctx;
     unique u = { 0 };
@@ -72,7 +73,8 @@ static void emit(relax_module *m, const relax_target *t, const char *pipeline, i
     rx_pkgw_finish(w, bytes, size);
 }
 
-void rx_build(relax_module *m, const relax_target *t, const char *pipeline, int32_t opt_level, bool verify, rx_arena *a, uint8_t **bytes, size_t *size)
+void rx_build(relax_module *m, const relax_target *t, const char *pipeline, int32_t opt_level, bool verify, rx_arena *a,
+              uint8_t **bytes, size_t *size)
 {
     relax_context *ctx = m->ctx;
     if (rx_module_verify(m)) rx_unwind(&ctx->heap);

@@ -1,12 +1,12 @@
 /* tir_interp.c: runs a prim func statement by statement.
  *
- * Values: integers and bools in int64 (u64 as its bits), floats in double. Every node's result is rounded to the node's dtype: integers
- * wrap at the width; f32 is computed in double and rounded once (exact for + - * / sqrt, because double has more than twice its
- * bits); f16, bf16 and f8 are computed as f32 and rounded once more. Integer division by zero gives 0, INT_MIN / -1 wraps,
- * min and max give NaN when one side is NaN, select evaluates one side only, so a load on the other side is not made.
- * Serial, unrolled and reduce loops run in order; PARALLEL and VECTOR loops from their last iteration to the first, so that one which
- * depends on another shows. ALLOCs are filled with 0xA5 bytes, so that reading undefined contents shows.
- * Shared nodes of big expressions are evaluated once a statement (the stamp). */
+ * Values: integers and bools in int64 (u64 as its bits), floats in double. Every node's result is rounded to the node's
+ * dtype: integers wrap at the width; f32 is computed in double and rounded once (exact for + - * / sqrt, because double
+ * has more than twice its bits); f16, bf16 and f8 are computed as f32 and rounded once more. Integer division by zero
+ * gives 0, INT_MIN / -1 wraps, min and max give NaN when one side is NaN, select evaluates one side only, so a load on
+ * the other side is not made. Serial, unrolled and reduce loops run in order; PARALLEL and VECTOR loops from their last
+ * iteration to the first, so that one which depends on another shows. ALLOCs are filled with 0xA5 bytes, so that
+ * reading undefined contents shows. Shared nodes of big expressions are evaluated once a statement (the stamp). */
 #include "interp/interp.h"
 
 #include <math.h>
@@ -14,7 +14,10 @@
 #define CACHE_FROM 32                  /* nodes of at least this size are remembered within a statement */
 
 typedef union val { int64_t i; double f; } val;
-typedef struct slot { val v; uint64_t stamp; } slot;           /* a symbol's value (stamp 0: not set), or a remembered node */
+typedef struct slot {
+    val v;
+    uint64_t stamp;
+} slot; /* a symbol's value (stamp 0: not set), or a remembered node */
 typedef struct view { relax_buffer *b; char *data; int64_t *shape, *strides; } view;
 typedef struct machine {
     relax_context *ctx;
@@ -134,7 +137,10 @@ static int64_t int_op(rx_eop op, relax_dtype t, int64_t a, int64_t b)
     case RX_EX_ADD: return (int64_t)((uint64_t)a + (uint64_t)b);
     case RX_EX_SUB: return (int64_t)((uint64_t)a - (uint64_t)b);
     case RX_EX_MUL: return (int64_t)((uint64_t)a * (uint64_t)b);
-    case RX_EX_FLOORDIV: case RX_EX_FLOORMOD: case RX_EX_TRUNCDIV: case RX_EX_TRUNCMOD: return int_division(op, u, a, b);
+    case RX_EX_FLOORDIV:
+    case RX_EX_FLOORMOD:
+    case RX_EX_TRUNCDIV:
+    case RX_EX_TRUNCMOD: return int_division(op, u, a, b);
     case RX_EX_MIN: return less ? a : b;
     case RX_EX_MAX: return less ? b : a;
     case RX_EX_POW: return int_pow(u, a, b);
@@ -221,8 +227,9 @@ static void *address(machine *m, relax_buffer *b, const rx_ex *index)
     for (uint32_t i = 0; i < b->ndim; i++) {
         int64_t k = eval(m, index[i]).i;
         if (k < 0 || k >= v->shape[i])
-            fail(m, RXE_INDEX, rx_strf(m->ctx, "index %lld of axis %u of '%s' lies outside its dim %lld", (long long)k, i, b->name,
-                                       (long long)v->shape[i]));
+            fail(m, RXE_INDEX,
+                 rx_strf(m->ctx, "index %lld of axis %u of '%s' lies outside its dim %lld", (long long)k, i, b->name,
+                         (long long)v->shape[i]));
         at += k * v->strides[i];
     }
     return v->data + at * (int64_t)rx_dtype_bytes(b->dtype);

@@ -34,7 +34,8 @@ static bool same_leaf(const relax_value *a, const relax_value *b)
 
 static bool equal(const relax_value *a, const relax_value *b)
 {
-    if (a->kind != b->kind || a->type != b->type || a->nargs != b->nargs || a->nsyms != b->nsyms || a->ext != b->ext) return false;
+    if (a->kind != b->kind || a->type != b->type || a->nargs != b->nargs || a->nsyms != b->nsyms || a->ext != b->ext)
+        return false;
     for (uint32_t i = 0; i < a->nargs; i++)
         if (!same_leaf(a->args[i], b->args[i])) return false;
     for (uint32_t i = 0; i < a->nsyms; i++)

@@ -35,7 +35,8 @@ static void reach_function(reach *c, relax_function *f)
 static void reach_value(void *arg, relax_value *v)
 {
     reach *c = arg;
-    if (v->kind == RX_V_CALL_TIR || v->kind == RX_V_CALL_TIR_INPLACE || v->kind == RX_V_CALL_DPS) reach_function(c, v->u.callee);
+    if (v->kind == RX_V_CALL_TIR || v->kind == RX_V_CALL_TIR_INPLACE || v->kind == RX_V_CALL_DPS)
+        reach_function(c, v->u.callee);
     for (uint32_t i = 0; i < v->nargs; i++)
         if (v->args[i] && v->args[i]->kind == RX_V_FUNC) reach_function(c, v->args[i]->u.callee);
     if (v->kind == RX_V_IF) {

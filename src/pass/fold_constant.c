@@ -1,8 +1,9 @@
 /* fold_constant.c: operators on constants are evaluated in the interpreter, so folding and running cannot disagree.
  *
- * Folded: pure operators with at least one constant tensor whose operands are all constants or constant shapes and numbers, and whose result is no
- * larger than max-bytes (default 1 MiB). A call that would fail at run time (division by zero, an index out of range) is
- * left as it is and fails there. Operators that only create (full, arange) are not folded: their results need no memory. */
+ * Folded: pure operators with at least one constant tensor whose operands are all constants or constant shapes and
+ * numbers, and whose result is no larger than max-bytes (default 1 MiB). A call that would fail at run time (division
+ * by zero, an index out of range) is left as it is and fails there. Operators that only create (full, arange) are not
+ * folded: their results need no memory. */
 #include "interp/interp.h"
 #include "pass/private.h"
 
@@ -27,7 +28,8 @@ static bool constant_attrs(const rx_attrs *a)
 {
     for (uint32_t i = 0; i < a->n; i++) {
         if (a->at[i].kind == RX_A_EXPR && (a->at[i].u.e->flags & RX_EX_HAS_SYM)) return false;
-        if (a->at[i].kind == RX_A_EXPRS && !constant_dims(a->at[i].u.exprs.at, (int32_t)a->at[i].u.exprs.n)) return false;
+        if (a->at[i].kind == RX_A_EXPRS && !constant_dims(a->at[i].u.exprs.at, (int32_t)a->at[i].u.exprs.n))
+            return false;
     }
     return true;
 }
@@ -45,7 +47,8 @@ static bool small(rx_pass_run *r, rx_ty t)
 static bool wanted(rx_pass_run *r, const relax_value *v)
 {
     bool any = false;
-    if (v->kind != RX_V_OP || v->nchecks || rx_v_effect(v).impure || !small(r, v->type) || !constant_attrs(&v->attrs)) return false;
+    if (v->kind != RX_V_OP || v->nchecks || rx_v_effect(v).impure || !small(r, v->type) || !constant_attrs(&v->attrs))
+        return false;
     for (uint32_t i = 0; i < v->nargs; i++) {
         if (!v->args[i]) continue;
         if (!constant_operand(v->args[i])) return false;
@@ -57,7 +60,9 @@ static bool wanted(rx_pass_run *r, const relax_value *v)
 static rx_ival *operand(rx_pass_run *r, const relax_value *x)
 {
     if (!x) return NULL;
-    if (x->kind == RX_V_CONST) return rx_ival_tensor(r->ctx, r->a, x->u.data->dtype, x->u.data->dims, (int32_t)x->u.data->ndim, x->u.data->data);
+    if (x->kind == RX_V_CONST)
+        return rx_ival_tensor(r->ctx, r->a, x->u.data->dtype, x->u.data->dims, (int32_t)x->u.data->ndim,
+                              x->u.data->data);
     if (x->kind == RX_V_PRIM) return rx_ival_int(r->a, x->syms[0]->u.i);
     int64_t *d = RX_NEWN(r->a, int64_t, x->nsyms + 1);
     for (uint32_t i = 0; i < x->nsyms; i++) d[i] = x->syms[i]->u.i;

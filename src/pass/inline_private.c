@@ -1,8 +1,8 @@
 /* inline_private.c: calls of private graph functions are replaced by the callee's body.
  *
  * The body is emitted again in front of the call with parameters replaced by arguments and the callee's symbols by what
- * the call binds them to, so every annotation is deduced anew in the caller, where it may be more precise. Functions that
- * reach themselves are left alone, as are those above max-size bindings (default 10,000). */
+ * the call binds them to, so every annotation is deduced anew in the caller, where it may be more precise. Functions
+ * that reach themselves are left alone, as are those above max-size bindings (default 10,000). */
 #include "pass/private.h"
 
 typedef struct copier {
@@ -66,7 +66,8 @@ static relax_value *copy_binding(copier *c, relax_value *v, rx_gb *b)
             if (rx_map_has(&c->syms, RX_KEY(free.at[i]))) continue;
             const char *name = rx_sym_of(free.at[i])->name;
             uint32_t k = 0;
-            while (rx_map_has(&c->to->symtab, RX_KEY(rx_str(ctx, name)))) name = rx_strf(ctx, "%s_%u", rx_sym_of(free.at[i])->name, ++k);
+            while (rx_map_has(&c->to->symtab, RX_KEY(rx_str(ctx, name))))
+                name = rx_strf(ctx, "%s_%u", rx_sym_of(free.at[i])->name, ++k);
             rx_map_put(&c->syms, RX_KEY(free.at[i]), (void *)rx_fn_sym(c->to, name));
         }
         return rx_emit_match_cast(b, a[0], rx_ty_subst(ctx, v->type, &c->syms));
@@ -79,7 +80,9 @@ static relax_value *copy_binding(copier *c, relax_value *v, rx_gb *b)
         rx_if_end(iff, rt, re);
         return iff;
     }
-    default: rx_fail(ctx, RXE_STATE, NULL, "inline: %s is lowered already; inline before lower-calls", v->name ? v->name : "a binding");
+    default:
+        rx_fail(ctx, RXE_STATE, NULL, "inline: %s is lowered already; inline before lower-calls",
+                v->name ? v->name : "a binding");
     }
 }
 

@@ -1,8 +1,8 @@
 /* legalize.c: operators become calls of tensor programs.
  *
- * An operator that keeps the elements in row-major order (reshape and its kin) becomes a view of its argument's memory; one
- * that the runtime provides (sort) a call in destination-passing style; operators on the host (shape_of) and those with
- * data-dependent results stay. The rest need known shapes: an operand whose dims are unknown is an error that says
+ * An operator that keeps the elements in row-major order (reshape and its kin) becomes a view of its argument's memory;
+ * one that the runtime provides (sort) a call in destination-passing style; operators on the host (shape_of) and those
+ * with data-dependent results stay. The rest need known shapes: an operand whose dims are unknown is an error that says
  * that a match_cast would name them. Tuple operands are taken apart first. Equal calls share one tensor program. */
 #include "op/op.h"
 #include "pass/private.h"
@@ -30,7 +30,8 @@ static void need_known(relax_context *ctx, const relax_value *v, rx_ty t, const 
     rx_buf_init(&b, rx_scratch(&ctx->heap));
     rx_print_type(&b, t);
     rx_fail_hint(ctx, RXE_SHAPE, &w, "name its dimensions with match_cast before this operator",
-                 "%s: %s has the annotation %s; a tensor program needs known dimensions and data type", v->u.op->name, what, b.at);
+                 "%s: %s has the annotation %s; a tensor program needs known dimensions and data type", v->u.op->name,
+                 what, b.at);
 }
 
 /* operands with tuples replaced by their fields */
@@ -49,14 +50,15 @@ static rx_valvec operands(rx_pass_run *r, relax_value *v)
     return out;
 }
 
-/* Symbolic arguments of a runtime builtin: the operator's integers and bools in declared order, then which of topk's results
- * are wanted (0 both, 1 values, 2 indices). */
+/* Symbolic arguments of a runtime builtin: the operator's integers and bools in declared order, then which of topk's
+ * results are wanted (0 both, 1 values, 2 indices). */
 static relax_value *call_builtin(rx_pass_run *r, relax_value *v, rx_gb *b, rx_valvec *args)
 {
     rx_exvec syms = { 0 };
     for (uint32_t i = 0; i < v->u.op->nattrs; i++) {
         const rx_attr_decl *d = &v->u.op->attrs[i];
-        if (d->kind == RX_A_INT || d->kind == RX_A_BOOL) rx_push(r->a, &syms, rx_int(r->ctx, rx_attr_int(&v->attrs, d->key, 0)));
+        if (d->kind == RX_A_INT || d->kind == RX_A_BOOL)
+            rx_push(r->a, &syms, rx_int(r->ctx, rx_attr_int(&v->attrs, d->key, 0)));
     }
     const char *which = rx_attr_str(&v->attrs, "ret_type", NULL);
     if (which) rx_push(r->a, &syms, rx_int(r->ctx, !strcmp(which, "both") ? 0 : !strcmp(which, "values") ? 1 : 2));

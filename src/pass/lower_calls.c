@@ -1,8 +1,9 @@
 /* lower_calls.c: destination-passing style.
  *
  *   y = call_tir(@f, (x), T)   ->   y = alloc(T); call_dps(@f, (x, y))
- * several results: one allocation each, then a tuple of them. A result that is written over an argument (call_tir_inplace)
- * needs no allocation: the argument stands for it. Obligations stay on the first binding that replaces the call. */
+ * several results: one allocation each, then a tuple of them. A result that is written over an argument
+ * (call_tir_inplace) needs no allocation: the argument stands for it. Obligations stay on the first binding that
+ * replaces the call. */
 #include "pass/private.h"
 
 typedef struct results { relax_value *at[64]; uint32_t n; } results;
@@ -45,9 +46,11 @@ static void lower_calls(rx_pass_run *r, relax_function *f)
 {
     rx_valvec all = rx_pass_bindings(r, f);
     for (uint32_t i = 0; i < all.n; i++)
-        if (all.at[i]->kind == RX_V_CALL_TIR || all.at[i]->kind == RX_V_CALL_TIR_INPLACE || all.at[i]->kind == RX_V_CALL_DPS_LIB)
+        if (all.at[i]->kind == RX_V_CALL_TIR || all.at[i]->kind == RX_V_CALL_TIR_INPLACE ||
+            all.at[i]->kind == RX_V_CALL_DPS_LIB)
             lower(r, f, all.at[i]);
-    for (rx_iblock *bl = f->body.first; bl; bl = bl->next) bl->dataflow = false;    /* calls without results are no dataflow */
+    for (rx_iblock *bl = f->body.first; bl; bl = bl->next)
+        bl->dataflow = false; /* calls without results are no dataflow */
 }
 
 void rx_pass_lower_calls(rx_pass_run *r) { rx_pass_each(r, lower_calls); }

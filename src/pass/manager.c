@@ -1,12 +1,14 @@
 /* manager.c: the table of passes, pipelines from text, and running them.
  *
- * Contract: a pass whose `needs` are not among the module's properties fails before it starts (RXE_CONTRACT); afterwards
- * the properties are (old & keeps) | makes. Running is transactional: each step works on the module while a clone waits; when
- * the step fails, or leaves a module that the verifier refuses, the contents are exchanged back and the error goes on. */
+ * Contract: a pass whose `needs` are not among the module's properties fails before it starts (RXE_CONTRACT);
+ * afterwards the properties are (old & keeps) | makes. Running is transactional: each step works on the module while a
+ * clone waits; when the step fails, or leaves a module that the verifier refuses, the contents are exchanged back and
+ * the error goes on. */
 #include "pass/pass.h"
 
 static const rx_pass builtin_passes[] = {
-#define PASS(id, name, needs, keeps, makes, options, doc) { name, needs, keeps, makes, rx_pass_##id, options, doc, NULL, NULL },
+#define PASS(id, name, needs, keeps, makes, options, doc)                                                              \
+    {name, needs, keeps, makes, rx_pass_##id, options, doc, NULL, NULL},
 #include "pass/passes.def"
 #undef PASS
 };
@@ -79,12 +81,16 @@ static bool in_list(const char *list, const char *name)
     return false;
 }
 
-bool rx_name_in_list(const char *list, const char *name) { return list && (in_list(list, name) || in_list(list, "all")); }
+bool rx_name_in_list(const char *list, const char *name)
+{
+    return list && (in_list(list, name) || in_list(list, "all"));
+}
 
 /* ---- pipelines ---- */
 static bool is_word(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == ':';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.' || c == ':';
 }
 
 typedef struct text { relax_context *ctx; const char *s, *all; } text;
@@ -116,7 +122,9 @@ static void parse_options(text *t, relax_pipeline *p, rx_step *step)
                          "pass %s has no option '%s'", step->pass->name, o.key);
         rx_push(&p->arena, &opts, o);
     } while (*t->s == ',');
-    if (*t->s != ')') rx_fail(t->ctx, RXE_SYNTAX, NULL, "pipeline: expected ')' at column %u of \"%s\"", (unsigned)(t->s - t->all) + 1, t->all);
+    if (*t->s != ')')
+        rx_fail(t->ctx, RXE_SYNTAX, NULL, "pipeline: expected ')' at column %u of \"%s\"",
+                (unsigned)(t->s - t->all) + 1, t->all);
     t->s++;
     blanks(t);
     step->opts = opts.at;
@@ -133,12 +141,15 @@ static void parse_steps(relax_pipeline *p, const char *s)
         else {
             rx_step step = { rx_pass_find(p->ctx, name), NULL, 0, 0 };
             if (!step.pass)
-                rx_fail_hint(p->ctx, RXE_UNKNOWN_PASS, NULL, "`relax opt --list` prints the passes", "no pass is named '%s'", name);
+                rx_fail_hint(p->ctx, RXE_UNKNOWN_PASS, NULL, "`relax opt --list` prints the passes",
+                             "no pass is named '%s'", name);
             if (*t.s == '(') parse_options(&t, p, &step);
             rx_push(&p->arena, &p->steps, step);
         }
-        if (*t.s == ',') { t.s++; blanks(&t); }
-        else if (*t.s) rx_fail(p->ctx, RXE_SYNTAX, NULL, "pipeline: expected ',' at column %u of \"%s\"", (unsigned)(t.s - s) + 1, s);
+        if (*t.s == ',') { t.s++; blanks(&t);
+        } else if (*t.s)
+            rx_fail(p->ctx, RXE_SYNTAX, NULL, "pipeline: expected ',' at column %u of \"%s\"", (unsigned)(t.s - s) + 1,
+                    s);
     }
 }
 
@@ -226,7 +237,8 @@ static void run_body(relax_pipeline *p, rx_step *s, relax_module *m, const relax
     if (pass->host) {
         relax_status st = pass->host(pass->user, m);
         if (st != RELAX_OK) {
-            if (rx_diag_status(ctx) == RELAX_OK) rx_fail(ctx, RXE_PASS_FAILED, NULL, "pass %s returned status %d", pass->name, (int)st);
+            if (rx_diag_status(ctx) == RELAX_OK)
+                rx_fail(ctx, RXE_PASS_FAILED, NULL, "pass %s returned status %d", pass->name, (int)st);
             rx_unwind(&ctx->heap);
         }
     } else {
@@ -236,7 +248,8 @@ static void run_body(relax_pipeline *p, rx_step *s, relax_module *m, const relax
     s->ns = rx_now_ns() - t0;
     m->props = (m->props & pass->keeps) | pass->makes;
     if ((p->verify_each || pass->host) && rx_module_verify(m))
-        rx_fail(ctx, RXE_PASS_FAILED, NULL, "pass %s left a module that breaks a rule (see the diagnostics before)", pass->name);
+        rx_fail(ctx, RXE_PASS_FAILED, NULL, "pass %s left a module that breaks a rule (see the diagnostics before)",
+                pass->name);
 }
 
 static void run_step(relax_pipeline *p, rx_step *s, relax_module *m, const relax_target *target)

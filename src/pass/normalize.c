@@ -3,7 +3,8 @@
  *   (a, b)[i]            ->  a or b           fields of a tuple that stands in the same function
  *   match_cast(x, T)     ->  x                when x's annotation is T already
  *   view(view(x, A), B)  ->  view(x, B)
- * then neighbouring blocks of one kind are joined and empty ones dropped. Bindings left without uses are dce's business. */
+ * then neighbouring blocks of one kind are joined and empty ones dropped. Bindings left without uses are dce's
+ * business. */
 #include "pass/private.h"
 
 static void forward(relax_function *f, relax_value *v)

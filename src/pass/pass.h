@@ -53,9 +53,10 @@ void rx_pass_add(relax_context *ctx, const rx_pass *p);                         
 relax_pipeline *rx_pipeline_parse(relax_context *ctx, const char *text);
 void rx_pipeline_free(relax_pipeline *p);
 void rx_pipeline_insert(relax_pipeline *p, uint32_t at, const rx_step *s);
-int64_t rx_pipeline_find(const relax_pipeline *p, const char *name);            /* index of the first step of that name, -1 */
+int64_t rx_pipeline_find(const relax_pipeline *p, const char *name); /* index of the first step of that name, -1 */
 void rx_pipeline_text(rx_buf *b, const relax_pipeline *p);
-/* Runs all steps. When one fails, m is as it was before that step and the call unwinds (handles into m are then void). */
+/* Runs all steps. When one fails, m is as it was before that step and the call unwinds (handles into m are then void).
+ */
 void rx_pipeline_run(relax_pipeline *p, relax_module *m, const relax_target *target);
 bool rx_name_in_list(const char *list, const char *name);                       /* "all" or "a,b,c" */
 /* --- pipeline.c --- */
@@ -66,6 +67,7 @@ extern const char rx_default_pipeline[];
 #include "pass/passes.def"
 #undef PASS
 /* --- plan_memory.c --- */
-/* Checks a plan independently: no two tensors that are alive together may overlap. Reports through RXE_VERIFY; number of breaks. */
+/* Checks a plan independently: no two tensors that are alive together may overlap. Reports through RXE_VERIFY; number
+ * of breaks. */
 uint32_t rx_plan_check(relax_function *f);
 #endif

@@ -1,10 +1,10 @@
 /* plan_check.c: checks a memory plan by another road than the planner took.
  *
- * For each value the set of arena allocations that it may point into is propagated forward through the effects table (no union-find,
- * no groups); an allocation is alive from its binding to the last binding that touches a value pointing into it. Two allocations
- * alive at one position must lie apart: offset + size <= other's offset proved from the symbols' bounds, or, where the prover
- * does not know, true for sample values of the symbols. Also: everything lies inside arena_bytes, and nothing that points
- * into the arena is returned. */
+ * For each value the set of arena allocations that it may point into is propagated forward through the effects table
+ * (no union-find, no groups); an allocation is alive from its binding to the last binding that touches a value pointing
+ * into it. Two allocations alive at one position must lie apart: offset + size <= other's offset proved from the
+ * symbols' bounds, or, where the prover does not know, true for sample values of the symbols. Also: everything lies
+ * inside arena_bytes, and nothing that points into the arena is returned. */
 #include "pass/private.h"
 
 typedef struct checker {
@@ -110,7 +110,8 @@ static void check_pair(checker *c, uint32_t i, uint32_t k)
     rx_ex xo = x->u.alloc.offset, yo = y->u.alloc.offset;
     rx_ex apart = rx_or(c->ctx, rx_le(c->ctx, rx_add(c->ctx, xo, bytes_of(c, x->type)), yo),
                         rx_le(c->ctx, rx_add(c->ctx, yo, bytes_of(c, y->type)), xo));
-    if (!certain(c, apart)) complain(c, y, rx_strf(c->ctx, "it overlaps %s, which is alive", x->name ? x->name : "another tensor"));
+    if (!certain(c, apart))
+        complain(c, y, rx_strf(c->ctx, "it overlaps %s, which is alive", x->name ? x->name : "another tensor"));
 }
 
 uint32_t rx_plan_check(relax_function *f)
@@ -131,14 +132,19 @@ uint32_t rx_plan_check(relax_function *f)
     /* twice: the sets of an IF depend on bindings behind it */
     for (int round = 0; round < 2; round++)
         for (uint32_t i = 0, k = 0; i < c.all.n; i++) {
-            if (k < c.allocs.n && c.all.at[i] == c.allocs.at[k]) { c.from[k] = (int32_t)i; c.to[k] = RX_MAX(c.to[k], (int32_t)i); k++; }
+            if (k < c.allocs.n && c.all.at[i] == c.allocs.at[k]) {
+                c.from[k] = (int32_t)i;
+                c.to[k] = RX_MAX(c.to[k], (int32_t)i);
+                k++;
+            }
             propagate(&c, c.all.at[i], (int32_t)i);
             if (c.all.at[i]->kind == RX_V_IF) branch_results(&c, c.all.at[i]);
         }
     for (uint32_t i = 0; i < c.allocs.n; i++) {
         relax_value *v = c.allocs.at[i];
         rx_ex end = rx_add(ctx, v->u.alloc.offset, bytes_of(&c, v->type));
-        if (!f->arena_bytes || !certain(&c, rx_le(ctx, end, f->arena_bytes))) complain(&c, v, "it lies outside the arena");
+        if (!f->arena_bytes || !certain(&c, rx_le(ctx, end, f->arena_bytes)))
+            complain(&c, v, "it lies outside the arena");
         for (uint32_t k = i + 1; k < c.allocs.n; k++) check_pair(&c, i, k);
     }
     if (f->body.result && c.sets[f->body.result->id]) complain(&c, f->body.result, "the result lies in the arena");

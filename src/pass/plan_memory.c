@@ -1,11 +1,12 @@
 /* plan_memory.c: a static plan for the tensors of a function.
  *
- * Every allocation that does not escape (is not returned, not handed to a function that may keep it) gets an offset in one
- * arena of the function. Lifetimes are intervals of positions in program order (bodies of an IF lie behind it, so its
- * branches are intervals too); memory that shares (views, casts, tuples, results of calls) is followed through groups. Storages are
- * recycled greedily: a dead storage is taken when its size is proved equal to what is needed, else when it is proved at least
- * as large, the smallest such constant first; else a new one is added at the end. Offsets are therefore prefix
- * sums of storage sizes, symbolic where sizes are; rx_plan_check verifies the outcome by another road.
+ * Every allocation that does not escape (is not returned, not handed to a function that may keep it) gets an offset in
+ * one arena of the function. Lifetimes are intervals of positions in program order (bodies of an IF lie behind it, so
+ * its branches are intervals too); memory that shares (views, casts, tuples, results of calls) is followed through
+ * groups. Storages are recycled greedily: a dead storage is taken when its size is proved equal to what is needed, else
+ * when it is proved at least as large, the smallest such constant first; else a new one is added at the end. Offsets
+ * are therefore prefix sums of storage sizes, symbolic where sizes are; rx_plan_check verifies the outcome by another
+ * road.
  *
  * Alignment: every storage is rounded up to 64 bytes. */
 #include "pass/private.h"
@@ -55,7 +56,8 @@ static void flow(planner *p, relax_value *v)
     for (uint32_t i = 0; i < v->nargs; i++) {
         if (!v->args[i]) continue;
         if (e.alias == -2 || e.alias == (int32_t)i) unite(p, v->args[i], v);
-        if (v->kind == RX_V_CALL_PACKED) group_of(p, v->args[i])->escapes = true;      /* a host function may keep what it is given */
+        if (v->kind == RX_V_CALL_PACKED)
+            group_of(p, v->args[i])->escapes = true; /* a host function may keep what it is given */
     }
     if (v->kind == RX_V_IF) {
         if (v->u.branch.then->result) unite(p, v->u.branch.then->result, v);
@@ -112,7 +114,8 @@ static rx_ex aligned_bytes(relax_context *ctx, rx_ty t)
 
 typedef struct storage { rx_ex bytes; int32_t free_at; RX_VEC(relax_value *) users; } storage;
 
-/* A symbol is known at entry only if the parameters define it: sizes with others (match_cast) cannot be in the arena. */
+/* A symbol is known at entry only if the parameters define it: sizes with others (match_cast) cannot be in the arena.
+ */
 typedef struct entry_syms { rx_map known; bool all; } entry_syms;
 static void check_known(void *arg, rx_ex e)
 {

@@ -5,7 +5,8 @@
 
 typedef RX_VEC(relax_value *) rx_valvec;
 /* --- list.c --- */
-/* all bindings of f in program order, bodies of an IF behind it; a snapshot, so that f may be changed while it is walked */
+/* all bindings of f in program order, bodies of an IF behind it; a snapshot, so that f may be changed while it is
+ * walked */
 rx_valvec rx_pass_bindings(rx_pass_run *r, relax_function *f);
 /* how often each value is used (arguments and results of bodies), by relax_value.id */
 uint32_t *rx_pass_use_counts(rx_pass_run *r, relax_function *f);

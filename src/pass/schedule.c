@@ -1,5 +1,6 @@
-/* schedule.c, guard: gives each tensor program the default schedule of the target (sched/), and a check to each access that is
- * not proved. A program that has a parallel loop is scheduled already and stays. Without a target nothing is scheduled. */
+/* schedule.c, guard: gives each tensor program the default schedule of the target (sched/), and a check to each access
+ * that is not proved. A program that has a parallel loop is scheduled already and stays. Without a target nothing is
+ * scheduled. */
 #include "pass/private.h"
 #include "sched/sched.h"
 

@@ -1,11 +1,11 @@
 /* deps.c: which loops may run in any order, and how accesses move along a loop.
  *
- * Independence of a loop over v: every buffer that the body stores (and does not allocate itself) has an axis on which all its
- * accesses, loads and stores alike, are at c * v + r with one constant c != 0 and one r that does not change inside the loop; or all accesses
- * use one index c * v + r and r is proved to stay in a window of width c while the inner loops run. Anything else counts
- * as dependent. Distinct parameters are distinct memory; a tensor updated in place is one parameter.
- * Moves: the change of the linear offset when v grows by one, as a canonical expression: 0 uniform, 1 unit. An index that depends
- * on a let or a local buffer that itself depends on v counts as other. */
+ * Independence of a loop over v: every buffer that the body stores (and does not allocate itself) has an axis on which
+ * all its accesses, loads and stores alike, are at c * v + r with one constant c != 0 and one r that does not change
+ * inside the loop; or all accesses use one index c * v + r and r is proved to stay in a window of width c while the
+ * inner loops run. Anything else counts as dependent. Distinct parameters are distinct memory; a tensor updated in
+ * place is one parameter. Moves: the change of the linear offset when v grows by one, as a canonical expression: 0
+ * uniform, 1 unit. An index that depends on a let or a local buffer that itself depends on v counts as other. */
 #include "sched/impl.h"
 
 typedef struct access { relax_buffer *buf; const rx_ex *index; bool store; } access;
@@ -136,7 +136,8 @@ static bool windows(deps *d, const rx_facts *f, const relax_buffer *b, uint32_t 
     if (rx_uses(ctx, r, v) || uses_any(ctx, base, &d->inner))
         return false;
     rx_ex off = rx_sub(ctx, r, base);
-    return rx_prove_le(ctx, facts, rx_int(ctx, 0), off) == RX_TRUE && rx_prove(ctx, facts, rx_lt(ctx, off, c), NULL) == RX_TRUE;
+    return rx_prove_le(ctx, facts, rx_int(ctx, 0), off) == RX_TRUE &&
+           rx_prove(ctx, facts, rx_lt(ctx, off, c), NULL) == RX_TRUE;
 }
 
 static bool disjoint(deps *d, const rx_facts *f, const relax_buffer *b, rx_ex v)

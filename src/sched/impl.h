@@ -4,7 +4,8 @@
 #include "sched/sched.h"
 
 /* --- deps.c --- */
-bool rx_loop_independent(rx_tb *t, const rx_facts *f, const rx_stmt *loop);     /* no iteration reads or writes what another writes */
+bool rx_loop_independent(rx_tb *t, const rx_facts *f,
+                         const rx_stmt *loop); /* no iteration reads or writes what another writes */
 /* how the accesses of a statement move when v grows by one */
 typedef struct rx_moves {
     uint32_t uniform, unit, other;     /* loads, each counted once: same element, next element, anything else */
@@ -22,21 +23,23 @@ bool rx_loads_from(relax_context *ctx, rx_ex e, const relax_buffer *b);
 bool rx_update_of(relax_context *ctx, const rx_stmt *store, rx_eop *op, rx_ex *e);
 
 /* --- jam.c --- */
-/* The body for v = base + u * stride, u = 0 … factor - 1, at once: every leaf statement runs for all u before the next one, in a loop of
- * kind how (VECTOR, UNROLL); local buffers allocated inside get a leading dim of factor. The iterations of v must be
- * independent. NULL when the body does not allow it. */
+/* The body for v = base + u * stride, u = 0 … factor - 1, at once: every leaf statement runs for all u before the next
+ * one, in a loop of kind how (VECTOR, UNROLL); local buffers allocated inside get a leading dim of factor. The
+ * iterations of v must be independent. NULL when the body does not allow it. */
 rx_stmt *rx_jam(rx_tb *t, rx_stmt *body, rx_ex v, rx_ex base, int64_t stride, int64_t factor, rx_loop how);
 
 /* --- reduce.c --- */
-/* accumulators that a reduce loop keeps in other buffers become local scalars, stored after the loop; loop itself if none */
+/* accumulators that a reduce loop keeps in other buffers become local scalars, stored after the loop; loop itself if
+ * none */
 rx_stmt *rx_privatize(rx_tb *t, rx_stmt *loop);
-/* A reduce loop with unroll * lanes partial accumulators that are combined after it (re-associates); NULL when its body is not a
- * list of updates of distinct local scalars. Float accumulators only when floats. */
+/* A reduce loop with unroll * lanes partial accumulators that are combined after it (re-associates); NULL when its body
+ * is not a list of updates of distinct local scalars. Float accumulators only when floats. */
 rx_stmt *rx_rfactor(rx_tb *t, rx_stmt *loop, int64_t lanes, int64_t unroll, bool floats);
-rx_stmt *rx_use_fma(rx_tb *t, rx_stmt *s, bool *used);         /* S = S + x * y becomes S = fma(x, y, S) (rounds once) */
+rx_stmt *rx_use_fma(rx_tb *t, rx_stmt *s, bool *used); /* S = S + x * y becomes S = fma(x, y, S) (rounds once) */
 
 /* --- loops.c --- */
-rx_ex rx_nonneg_extent(rx_tb *t, const rx_facts *f, rx_ex extent);              /* extent, or max(0, extent) where it may be negative */
+rx_ex rx_nonneg_extent(rx_tb *t, const rx_facts *f,
+                       rx_ex extent); /* extent, or max(0, extent) where it may be negative */
 /* start, number and rest of the parts of `factor` that a range has */
 typedef struct rx_parts { rx_ex count, rest_start, rest; } rx_parts;
 rx_parts rx_split_range(rx_tb *t, rx_ex start, rx_ex extent, int64_t factor);

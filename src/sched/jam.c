@@ -1,10 +1,11 @@
 /* jam.c: runs several iterations of a loop at once, statement by statement (unroll-and-jam).
  *
- * Input: the body of a loop over v with independent iterations. Output: the body for factor iterations, v = base + u * stride. Leaves
- * (stores, checks, branches that differ between iterations, loops that are vectors or unrolled already) run for all u in a small
- * loop of their own; serial loops around leaves stay where they are, so their bounds must not depend on v. A local buffer
- * allocated inside exists once for each u: a new leading dim. A let that depends on v is written out at its uses.
- * Register tiles come from this: jam by lanes (VECTOR), then by rows and columns (UNROLL), around one reduce loop. */
+ * Input: the body of a loop over v with independent iterations. Output: the body for factor iterations, v = base + u *
+ * stride. Leaves (stores, checks, branches that differ between iterations, loops that are vectors or unrolled already)
+ * run for all u in a small loop of their own; serial loops around leaves stay where they are, so their bounds must not
+ * depend on v. A local buffer allocated inside exists once for each u: a new leading dim. A let that depends on v is
+ * written out at its uses. Register tiles come from this: jam by lanes (VECTOR), then by rows and columns (UNROLL),
+ * around one reduce loop. */
 #include "sched/impl.h"
 
 #define GROWN_BYTES (16 * 1024)        /* largest local buffer */
@@ -172,7 +173,8 @@ static rx_stmt *walk(jam *j, rx_stmt *s)
     case RX_S_IF:
         if (varies(j, s->u.branch.cond))
             return leaf(j, s);
-        return rx_if(j->t, s->u.branch.cond, walk(j, s->u.branch.then), s->u.branch.other ? walk(j, s->u.branch.other) : NULL);
+        return rx_if(j->t, s->u.branch.cond, walk(j, s->u.branch.then),
+                     s->u.branch.other ? walk(j, s->u.branch.other) : NULL);
     case RX_S_ASSERT: return varies(j, s->u.check.cond) ? leaf(j, s) : s;
     case RX_S_PREFETCH: {
         query q = {j, false};

@@ -1,7 +1,8 @@
 /* loops.c: the loop transformations by name of the loop.
  *
- * Each finds the loop whose variable is given, checks what has to hold, and rewrites the body of the prim func along the path to it.
- * A range of zero or negative length stays empty: halves of a range are taken from max(0, extent) unless it is proved. */
+ * Each finds the loop whose variable is given, checks what has to hold, and rewrites the body of the prim func along
+ * the path to it. A range of zero or negative length stays empty: halves of a range are taken from max(0, extent)
+ * unless it is proved. */
 #include "sched/impl.h"
 
 rx_stmt *rx_skip(rx_tb *t)
@@ -71,7 +72,8 @@ static void replace(rx_tb *t, rx_prim *p, const rx_stmt *old, rx_stmt *by)
 
 static rx_stmt *retype(rx_tb *t, const rx_stmt *l, rx_loop how)
 {
-    return rx_for(t, l->u.loop.var, l->u.loop.start, l->u.loop.extent, how, l->u.loop.reduce, l->u.loop.init, l->u.loop.body);
+    return rx_for(t, l->u.loop.var, l->u.loop.start, l->u.loop.extent, how, l->u.loop.reduce, l->u.loop.init,
+                  l->u.loop.body);
 }
 
 /* --- the transformations --- */
@@ -83,7 +85,8 @@ bool rx_sched_split(rx_tb *t, rx_prim *p, rx_ex var, int64_t factor, rx_tail tai
     if (!l || factor < 1 || l->u.loop.how == RX_VECTOR)
         return false;
     const char *name = rx_sym_of(var)->name;
-    rx_ex zero = rx_int(ctx, 0), o = rx_loopvar(t, rx_strf(ctx, "%so", name)), i = rx_loopvar(t, rx_strf(ctx, "%si", name));
+    rx_ex zero = rx_int(ctx, 0), o = rx_loopvar(t, rx_strf(ctx, "%so", name)),
+          i = rx_loopvar(t, rx_strf(ctx, "%si", name));
     rx_ex extent = rx_nonneg_extent(t, p->facts, l->u.loop.extent);
     rx_ex at = rx_add(ctx, rx_add(ctx, l->u.loop.start, rx_muli(ctx, o, factor)), i);
     rx_parts r = rx_split_range(t, l->u.loop.start, extent, factor);
@@ -132,13 +135,14 @@ bool rx_sched_fuse(rx_tb *t, rx_prim *p, rx_ex outer, rx_ex *fused)
     rx_map_put(&map, RX_KEY(outer), (void *)a);
     rx_map_put(&map, RX_KEY(i->u.loop.var), (void *)b);
     rx_stmt *body = rx_stmt_copy(t, i->u.loop.body, &map, NULL);
-    replace(t, p, l, rx_for(t, f, rx_int(ctx, 0), rx_mul(ctx, n, m), l->u.loop.how, l->u.loop.reduce, l->u.loop.init, body));
+    replace(t, p, l,
+            rx_for(t, f, rx_int(ctx, 0), rx_mul(ctx, n, m), l->u.loop.how, l->u.loop.reduce, l->u.loop.init, body));
     *fused = f;
     return true;
 }
 
-/* Independent iterations of the outer loop may run in any order among all others. Otherwise those of the inner loop must be
- * independent whatever the outer variable is: it counts as changing inside. */
+/* Independent iterations of the outer loop may run in any order among all others. Otherwise those of the inner loop
+ * must be independent whatever the outer variable is: it counts as changing inside. */
 static bool may_exchange(rx_tb *t, const rx_prim *p, const rx_stmt *l, const rx_stmt *i, const rx_stmt *swapped)
 {
     if (l->u.loop.init || l->u.loop.how != RX_SERIAL || i->u.loop.how != RX_SERIAL)
@@ -151,7 +155,8 @@ bool rx_sched_reorder(rx_tb *t, rx_prim *p, rx_ex outer)
     rx_stmt *l = loop_of(p, outer), *i = perfect(t->ctx, l);
     if (!i)
         return false;
-    rx_stmt *body = rx_for(t, outer, l->u.loop.start, l->u.loop.extent, RX_SERIAL, l->u.loop.reduce, NULL, i->u.loop.body);
+    rx_stmt *body =
+        rx_for(t, outer, l->u.loop.start, l->u.loop.extent, RX_SERIAL, l->u.loop.reduce, NULL, i->u.loop.body);
     body = rx_for(t, i->u.loop.var, i->u.loop.start, i->u.loop.extent, RX_SERIAL, i->u.loop.reduce, NULL, body);
     if (!may_exchange(t, p, l, i, body))
         return false;

@@ -1,9 +1,10 @@
 /* reduce.c: reductions: private accumulators, partial accumulators in lanes, fused multiply-add.
  *
- * rx_privatize is bit-preserving: a reduce loop that updates one element of a buffer works on a local scalar instead. rx_rfactor
- * re-associates: lane l of part u takes the elements start + (o * unroll + u) * lanes + l and the partial results meet at the
- * end, before the rest of the range is added one by one. It is exact for integers, which wrap. Neutral elements: 0, 1, and the
- * extremes of the dtype for min and max (NaN still wins). rx_use_fma rounds once where the program rounds twice. */
+ * rx_privatize is bit-preserving: a reduce loop that updates one element of a buffer works on a local scalar instead.
+ * rx_rfactor re-associates: lane l of part u takes the elements start + (o * unroll + u) * lanes + l and the partial
+ * results meet at the end, before the rest of the range is added one by one. It is exact for integers, which wrap.
+ * Neutral elements: 0, 1, and the extremes of the dtype for min and max (NaN still wins). rx_use_fma rounds once where
+ * the program rounds twice. */
 #include <math.h>
 #include "sched/impl.h"
 
@@ -245,7 +246,8 @@ static rx_stmt *in_parts(parts *p, rx_ex count)
     for (uint32_t i = 0; i < p->n; i++) {
         relax_buffer *acc = p->store[i]->u.store.buf;
         const char *name = rx_strf(t->ctx, "%s_part", acc->name);
-        p->part[i] = rx_buffer(t, name, acc->dtype, RX_MEM_LOCAL, p->unroll > 1 ? shape : shape + 1, p->unroll > 1 ? 2 : 1);
+        p->part[i] =
+            rx_buffer(t, name, acc->dtype, RX_MEM_LOCAL, p->unroll > 1 ? shape : shape + 1, p->unroll > 1 ? 2 : 1);
         fill[i] = over_parts(p, i, NULL, true);
         work[i] = over_parts(p, i, outer, false);
         meet[i] = combine(p, i);

@@ -3,13 +3,13 @@
  * A top-level nest is a chain of spatial loops v1 … vm around a body. Three kinds:
  *  - element-wise (no loops in the body): the last loop runs in vectors with a scalar tail, when that pays;
  *  - reduction (the body holds reduce loops only), two forms:
- *      lanes along vm (C[i, j] += A[i, k] * B[k, j]: bit-preserving but for fma): tiles of several vectors, of one, scalars;
- *      lanes along the reduction (… * B[j, k], row sums): partial accumulators for several columns;
- *    both in tiles of several rows when a load of the body does not depend on the row;
+ *      lanes along vm (C[i, j] += A[i, k] * B[k, j]: bit-preserving but for fma): tiles of several vectors, of one,
+ * scalars; lanes along the reduction (… * B[j, k], row sums): partial accumulators for several columns; both in tiles
+ * of several rows when a load of the body does not depend on the row;
  *  - other: the loops inside are treated each on its own.
- * Outer loops that are independent run in parallel, fused into one loop over their product, together with blocks of the last
- * loop where it is long; nests that are small for certain stay serial. Every range may be 0 or negative and no constant
- * needs to divide another. What is not understood stays as it is. */
+ * Outer loops that are independent run in parallel, fused into one loop over their product, together with blocks of the
+ * last loop where it is long; nests that are small for certain stay serial. Every range may be 0 or negative and no
+ * constant needs to divide another. What is not understood stays as it is. */
 #include "sched/impl.h"
 
 #define CHAIN 16
@@ -104,8 +104,8 @@ static uint32_t parallel_prefix(plan *c, const chain *ch, uint32_t most)
 
 /* --- the parallel loop --- */
 
-/* One parallel loop over the product of the first n loops of the chain and, where blocks is not NULL, of a block counter. The
- * variables are let again inside. */
+/* One parallel loop over the product of the first n loops of the chain and, where blocks is not NULL, of a block
+ * counter. The variables are let again inside. */
 static rx_stmt *parallel(plan *c, const chain *ch, uint32_t n, rx_ex block, rx_ex blocks, rx_stmt *body)
 {
     rx_tb *t = c->t;
@@ -217,7 +217,8 @@ static rx_stmt *elementwise(plan *c, const chain *ch, bool top)
     rx_moves m;
     rx_moves_of(c->t, ch->body, v, &m);
     int64_t lanes = lanes_of(c, &m, extent);
-    bool free = rx_loop_independent(c->t, c->facts, last) && !((last->u.loop.start->flags | extent->flags) & RX_EX_DATA);
+    bool free =
+        rx_loop_independent(c->t, c->facts, last) && !((last->u.loop.start->flags | extent->flags) & RX_EX_DATA);
     bool vectors = free && m.plain && worth_lanes(&m) && !short_range(extent, lanes);
     extent = free ? rx_nonneg_extent(c->t, c->facts, extent) : extent;
     uint32_t p = top && !is_small(c, ch->loop[0]) ? parallel_prefix(c, ch, ch->n - 1) : 0;
@@ -246,15 +247,19 @@ static rx_stmt *reduce_loop(plan *c, rx_stmt *loop, int64_t unroll)
         return loop;
     if (loop->u.loop.body->kind == RX_S_FOR && loop->u.loop.body->u.loop.reduce) {
         rx_stmt *in = reduce_loop(c, loop->u.loop.body, unroll);
-        return rx_for(t, loop->u.loop.var, loop->u.loop.start, loop->u.loop.extent, RX_SERIAL, true, loop->u.loop.init, in);
+        return rx_for(t, loop->u.loop.var, loop->u.loop.start, loop->u.loop.extent, RX_SERIAL, true, loop->u.loop.init,
+                      in);
     }
     rx_moves_of(t, loop->u.loop.body, loop->u.loop.var, &m);
-    if (m.loops || !m.plain || m.other || !m.unit || ((loop->u.loop.start->flags | loop->u.loop.extent->flags) & RX_EX_DATA)) {
+    if (m.loops || !m.plain || m.other || !m.unit ||
+        ((loop->u.loop.start->flags | loop->u.loop.extent->flags) & RX_EX_DATA)) {
         rx_stmt *in = m.loops ? visit(c, loop->u.loop.body, false) : loop->u.loop.body;
-        return rx_for(t, loop->u.loop.var, loop->u.loop.start, loop->u.loop.extent, RX_SERIAL, true, loop->u.loop.init, in);
+        return rx_for(t, loop->u.loop.var, loop->u.loop.start, loop->u.loop.extent, RX_SERIAL, true, loop->u.loop.init,
+                      in);
     }
     rx_ex extent = rx_nonneg_extent(t, c->facts, loop->u.loop.extent);
-    rx_stmt *flat = rx_for(t, loop->u.loop.var, loop->u.loop.start, extent, RX_SERIAL, true, loop->u.loop.init, loop->u.loop.body);
+    rx_stmt *flat =
+        rx_for(t, loop->u.loop.var, loop->u.loop.start, extent, RX_SERIAL, true, loop->u.loop.init, loop->u.loop.body);
     /* functions such as exp keep the machine busy with one accumulator, and unrolling them is much code */
     rx_stmt *r = rx_rfactor(t, flat, lanes_of(c, &m, extent), m.calls ? 1 : unroll, !c->exact);
     if (!r)
@@ -324,11 +329,12 @@ static rx_stmt *jam_step(tile *x, rx_stmt *body, const rx_stmt *loop, step s, rx
     return body ? rx_subst_one(t, body, v, base) : NULL;
 }
 
-/* loops over a range in the steps of a list; body(x, step number, base) makes what runs in one step. NULL when it cannot */
+/* loops over a range in the steps of a list; body(x, step number, base) makes what runs in one step. NULL when it
+ * cannot */
 typedef rx_stmt *(*step_body)(tile *x, uint32_t row, uint32_t i, rx_ex row_base, rx_ex base, rx_ex start, rx_ex extent);
 
-static rx_stmt *in_steps(tile *x, const rx_stmt *loop, const step *steps, uint32_t n, rx_ex start, rx_ex extent, step_body f,
-                         uint32_t row, rx_ex row_base, rx_ex col_start, rx_ex col_extent)
+static rx_stmt *in_steps(tile *x, const rx_stmt *loop, const step *steps, uint32_t n, rx_ex start, rx_ex extent,
+                         step_body f, uint32_t row, rx_ex row_base, rx_ex col_start, rx_ex col_extent)
 {
     rx_tb *t = x->c->t;
     relax_context *ctx = t->ctx;
@@ -355,7 +361,8 @@ static rx_stmt *tile_body(tile *x, uint32_t row, uint32_t i, rx_ex row_base, rx_
 {
     (void)start;
     (void)extent;
-    rx_stmt *s = jam_step(x, rx_stmt_copy(x->c->t, x->rows[row].unroll == 1 ? x->single : x->body, NULL, NULL), x->col, x->cols[row][i], base);
+    rx_stmt *s = jam_step(x, rx_stmt_copy(x->c->t, x->rows[row].unroll == 1 ? x->single : x->body, NULL, NULL), x->col,
+                          x->cols[row][i], base);
     return x->row && s ? jam_step(x, s, x->row, x->rows[row], row_base) : s;
 }
 
@@ -415,7 +422,8 @@ typedef struct fetcher { plan *c; rx_ex col, lane; rx_exvec loads; } fetcher;
 static void find_stream(void *arg, rx_ex e)
 {
     fetcher *f = arg;
-    if (e->op == RX_EX_LOAD && e->u.buf->param >= 0 && rx_uses(f->c->t->ctx, e, f->col) && rx_uses(f->c->t->ctx, e, f->lane))
+    if (e->op == RX_EX_LOAD && e->u.buf->param >= 0 && rx_uses(f->c->t->ctx, e, f->col) &&
+        rx_uses(f->c->t->ctx, e, f->lane))
         rx_push(rx_scratch(&f->c->t->ctx->heap), &f->loads, e);
 }
 
@@ -455,8 +463,8 @@ static void add_cols(tile *x, uint32_t row, int64_t unroll, int64_t lanes)
     x->cols[row][x->ncols[row]++] = (step){unroll, lanes};
 }
 
-/* Rows in sixes, pairs (where the columns are known: fewer kinds of code otherwise), one by one. Six rows of `wide` vectors leave
- * registers for the operands; a single row has more vectors at work to wait for memory less. */
+/* Rows in sixes, pairs (where the columns are known: fewer kinds of code otherwise), one by one. Six rows of `wide`
+ * vectors leave registers for the operands; a single row has more vectors at work to wait for memory less. */
 static void plan_steps(plan *c, tile *x, bool along, bool cols, int64_t lanes)
 {
     static const int64_t rows[3] = {6, 2, 1};
@@ -507,7 +515,8 @@ static bool plan_tile(plan *c, const chain *ch, tile *x, int64_t *block)
     return true;
 }
 
-/* Blocks for the parallel loop: of columns where there are several, else of rows. b and nb stay NULL when neither is long. */
+/* Blocks for the parallel loop: of columns where there are several, else of rows. b and nb stay NULL when neither is
+ * long. */
 static void plan_blocks(plan *c, tile *x, int64_t length, rx_ex *b, rx_ex *nb, rx_ex *start, rx_ex *count)
 {
     relax_context *ctx = c->t->ctx;
@@ -533,7 +542,8 @@ static rx_stmt *reduction(plan *c, const chain *ch, bool top)
     if (!plan_tile(c, ch, &x, &length))
         return NULL;
     uint32_t outer = ch->n - (x.row ? 2 : 1), p = 0;
-    rx_ex start = x.col->u.loop.start, count = rx_nonneg_extent(c->t, c->facts, x.col->u.loop.extent), b = NULL, nb = NULL;
+    rx_ex start = x.col->u.loop.start, count = rx_nonneg_extent(c->t, c->facts, x.col->u.loop.extent), b = NULL,
+          nb = NULL;
     if (x.row) {
         x.row_start = x.row->u.loop.start;
         x.row_extent = rx_nonneg_extent(c->t, c->facts, x.row->u.loop.extent);
@@ -612,7 +622,11 @@ rx_prim *rx_schedule(rx_tb *t, const rx_prim *p, const relax_target *target, boo
     rx_prim *volatile r = NULL;
     uint32_t features = target ? target->features : 0;
     if (RX_ENTER(&t->ctx->heap, &f)) {
-        plan c = {.t = t, .facts = p->facts, .exact = exact, .bits = target ? target->vector_bits : 128, .info = info ? info : &own};
+        plan c = {.t = t,
+                  .facts = p->facts,
+                  .exact = exact,
+                  .bits = target ? target->vector_bits : 128,
+                  .info = info ? info : &own};
         c.bits = RX_MIN(RX_MAX(c.bits, 128), 512);
         c.fma = !exact && ((features & RX_F_FMA) || (target && target->arch == RX_ARCH_AARCH64));
         c.wide = (features & RX_F_AVX512) || (target && target->arch == RX_ARCH_AARCH64) ? 4 : 2;

@@ -1,7 +1,8 @@
 /* build.c: constructors of tensor programs.
  *
  * Statements and buffers are plain arena objects; the constructors copy the arrays they are given and check only what
- * would make the object itself meaningless (dtypes, ranks). Scopes, loop kinds and bounds are the verifier's business. */
+ * would make the object itself meaningless (dtypes, ranks). Scopes, loop kinds and bounds are the verifier's business.
+ */
 #include "tir/tir.h"
 
 static rx_ex *dup_exprs(rx_tb *t, rx_ex *e, uint32_t n)

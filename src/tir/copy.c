@@ -1,9 +1,11 @@
-/* copy.c: copies of prim funcs with fresh symbols and buffers; equality and hash up to the names of symbols and buffers.
+/* copy.c: copies of prim funcs with fresh symbols and buffers; equality and hash up to the names of symbols and
+ * buffers.
  *
- * Canonical sums are ordered by the names of their symbols, so two prim funcs that differ in names only can hold differently ordered
- * expressions. Equality therefore maps each expression of one side into the symbols and buffers of the other, where
- * the constructors order it anew and equal pointers mean equal; the hash combines commutative operators without regard to order.
- * Definitions pair up in one fixed order: parameters, symbols of their dims, extra symbols, then loops, lets and ALLOCs. */
+ * Canonical sums are ordered by the names of their symbols, so two prim funcs that differ in names only can hold
+ * differently ordered expressions. Equality therefore maps each expression of one side into the symbols and buffers of
+ * the other, where the constructors order it anew and equal pointers mean equal; the hash combines commutative
+ * operators without regard to order. Definitions pair up in one fixed order: parameters, symbols of their dims, extra
+ * symbols, then loops, lets and ALLOCs. */
 #include "tir/tir.h"
 
 /* --- copies --- */
@@ -86,7 +88,8 @@ rx_prim *rx_prim_copy(rx_tb *t, const rx_prim *p, const char *name)
     }
     rx_stmt_visit(p->body, fresh_defs, &f);
     rx_ex *extra = subst_dims(&f, p->syms, p->nsyms);
-    rx_prim *r = rx_prim_new(t, name, params, p->nparams, extra, p->nsyms, rx_stmt_subst(t, p->body, &f.exprs, &f.buffers));
+    rx_prim *r =
+        rx_prim_new(t, name, params, p->nparams, extra, p->nsyms, rx_stmt_subst(t, p->body, &f.exprs, &f.buffers));
     r->origin = p->origin;
     rx_prim_where(t, r, subst_dims(&f, p->where, p->nwhere), p->nwhere);
     return r;
@@ -183,7 +186,8 @@ static bool same_stmt(pairing *p, const rx_stmt *a, const rx_stmt *b)
         return same_buffer(p, a->u.store.buf, b->u.store.buf) &&
                same_exprs(p, a->u.store.index, b->u.store.index, a->u.store.buf->ndim) &&
                same_expr(p, a->u.store.value, b->u.store.value);
-    case RX_S_ALLOC: return pair_buffer(p, a->u.alloc.buf, b->u.alloc.buf) && same_stmt(p, a->u.alloc.body, b->u.alloc.body);
+    case RX_S_ALLOC:
+        return pair_buffer(p, a->u.alloc.buf, b->u.alloc.buf) && same_stmt(p, a->u.alloc.body, b->u.alloc.body);
     case RX_S_IF:
         return same_expr(p, a->u.branch.cond, b->u.branch.cond) && same_stmt(p, a->u.branch.then, b->u.branch.then) &&
                same_stmt(p, a->u.branch.other, b->u.branch.other);
@@ -261,7 +265,8 @@ static bool commutes(rx_ex e)
 /* Comparisons of index expressions may have been turned round by canonicalisation: only which nodes occur counts. */
 static bool turns(rx_ex e)
 {
-    return !(e->flags & RX_EX_DATA) && (e->op == RX_EX_EQ || e->op == RX_EX_NE || e->op == RX_EX_LT || e->op == RX_EX_LE);
+    return !(e->flags & RX_EX_DATA) &&
+           (e->op == RX_EX_EQ || e->op == RX_EX_NE || e->op == RX_EX_LT || e->op == RX_EX_LE);
 }
 
 static uint64_t hash_expr(hasher *h, rx_ex e);

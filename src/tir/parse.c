@@ -11,9 +11,9 @@
  *   range  := extent | lo ".." hi | lo "..+" extent
  *   store  := name "[" indices "]" ("=" | "+=" | "-=" | "*=" | "min=" | "max=") expr
  *
- * Input: a lexer after the word "prim". Output: a prim func in the arena of t; semantic rules are the verifier's, save those that
- * the constructors check. Names are looked up innermost first; one that is in scope cannot be defined again. A name
- * in a dim of a parameter that is not known yet becomes a symbol with lower bound 0. */
+ * Input: a lexer after the word "prim". Output: a prim func in the arena of t; semantic rules are the verifier's, save
+ * those that the constructors check. Names are looked up innermost first; one that is in scope cannot be defined again.
+ * A name in a dim of a parameter that is not known yet becomes a symbol with lower bound 0. */
 #include "tir/text.h"
 
 typedef struct def { const char *name; rx_ex sym; relax_buffer *buf; } def;     /* sym or buf */

@@ -1,8 +1,9 @@
 /* print.c: the text of a prim func, such that parsing it and printing again gives the same text.
  *
- * Canonical sums are ordered by names, and a reader knows symbols and buffers by name only. So names are settled first: whatever would
- * hide another name in its scope, or is no identifier, is renamed (suffix _1, _2, …) in a scratch copy, and the copy is
- * printed. ALLOC and LET reach to the end of the enclosing braces, so one that is followed by other statements gets braces of its own. */
+ * Canonical sums are ordered by names, and a reader knows symbols and buffers by name only. So names are settled first:
+ * whatever would hide another name in its scope, or is no identifier, is renamed (suffix _1, _2, …) in a scratch copy,
+ * and the copy is printed. ALLOC and LET reach to the end of the enclosing braces, so one that is followed by other
+ * statements gets braces of its own. */
 #include "tir/text.h"
 
 /* --- names --- */

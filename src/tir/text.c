@@ -8,8 +8,8 @@ const rx_update rx_updates[RX_UPDATES] = {
 };
 
 static const char *const words[] = {
-    "prim", "for", "in", "init", "if", "else", "let", "assert", "prefetch", "alloc", "and", "or", "not", "true", "false",
-    "inf", "nan",
+    "prim",  "for", "in", "init", "if",   "else",  "let", "assert", "prefetch",
+    "alloc", "and", "or", "not",  "true", "false", "inf", "nan",
 #define EX(name, arity, text, prec, doc) text,
 #include "expr/exprs.def"
 #undef EX

@@ -1,20 +1,17 @@
 /* verify.c: the rules of tensor programs, each access proved in bounds or listed; guards for those that are not proved.
  *
  *  T1 parameters: distinct, numbered in order, global, of a known dtype; dims and strides are i64 index expressions
- *  T2 every symbol is defined (a lone dim of a parameter, an extra symbol, a loop or let around) and defined once in its scope
- *  T3 every buffer is a parameter or an ALLOC around
- *  T4 indices: one i64 expression per dim; stored values have the dtype of the buffer
- *  T5 loops: VECTOR extents are constants 2..64, UNROLL extents constants 0..256; a VECTOR loop holds no other VECTOR
- *     loop; PARALLEL loops stand at the top (below SEQ and global ALLOC only) and are not reductions
- *  T6 init stands on reduce loops only
- *  T7 LOCAL buffers have a constant size of at most 256 KiB; scopes are known
- *  T8 the error of an ASSERT is a known number
- *  T9 statements nest at most RX_MAX_DEPTH deep
- *  T10 (RXE_TIR_BOUNDS) no access is outside its buffer for certain
+ *  T2 every symbol is defined (a lone dim of a parameter, an extra symbol, a loop or let around) and defined once in
+ * its scope T3 every buffer is a parameter or an ALLOC around T4 indices: one i64 expression per dim; stored values
+ * have the dtype of the buffer T5 loops: VECTOR extents are constants 2..64, UNROLL extents constants 0..256; a VECTOR
+ * loop holds no other VECTOR loop; PARALLEL loops stand at the top (below SEQ and global ALLOC only) and are not
+ * reductions T6 init stands on reduce loops only T7 LOCAL buffers have a constant size of at most 256 KiB; scopes are
+ * known T8 the error of an ASSERT is a known number T9 statements nest at most RX_MAX_DEPTH deep T10 (RXE_TIR_BOUNDS)
+ * no access is outside its buffer for certain
  *
- * Walk: facts grow along the path (ranges of loops, conditions of IF and SELECT, ASSERTs already passed, lets). Conditions that hold a
- * load are beyond the prover; they count as known word for word until a buffer that they read is stored to. PREFETCH is not
- * an access. Code under contradicting facts is dead and not reported. */
+ * Walk: facts grow along the path (ranges of loops, conditions of IF and SELECT, ASSERTs already passed, lets).
+ * Conditions that hold a load are beyond the prover; they count as known word for word until a buffer that they read is
+ * stored to. PREFETCH is not an access. Code under contradicting facts is dead and not reported. */
 #include "tir/text.h"
 
 #define LOCAL_BYTES (256 * 1024)
@@ -91,7 +88,8 @@ static void scope_node(void *arg, rx_ex e)
         return;
     use_buffer(v, e->u.buf);
     if (e->nargs != e->u.buf->ndim)
-        BREAK(v, RXE_TIR_VERIFY, "T4: buffer '%s' has %u dims and is read with %u", e->u.buf->name, e->u.buf->ndim, e->nargs);
+        BREAK(v, RXE_TIR_VERIFY, "T4: buffer '%s' has %u dims and is read with %u", e->u.buf->name, e->u.buf->ndim,
+              e->nargs);
     if (e->dtype != e->u.buf->dtype)
         BREAK(v, RXE_TIR_VERIFY, "T4: buffer '%s' is read as another dtype", e->u.buf->name);
     for (uint32_t i = 0; i < e->nargs; i++)
@@ -342,7 +340,8 @@ static void check_alloc(verifier *v, rx_stmt *s)
         BREAK(v, RXE_TIR_VERIFY, "T3: buffer '%s' is a parameter or allocated again inside its scope", b->name);
     for (uint32_t i = 0; i < b->ndim && b->scope == RX_MEM_LOCAL; i++)
         if (!rx_is_int(b->shape[i], &d) || d < 0 || !rx_mul_ok(bytes, d, &bytes) || bytes > LOCAL_BYTES) {
-            BREAK(v, RXE_TIR_VERIFY, "T7: local buffer '%s' has no constant size of at most %d bytes", b->name, LOCAL_BYTES);
+            BREAK(v, RXE_TIR_VERIFY, "T7: local buffer '%s' has no constant size of at most %d bytes", b->name,
+                  LOCAL_BYTES);
             break;
         }
     v->nested |= b->scope != RX_MEM_GLOBAL;
@@ -359,8 +358,8 @@ static void check_store(verifier *v, rx_stmt *s)
         if (s->u.store.index[i]->dtype != RELAX_I64)
             BREAK(v, RXE_TIR_VERIFY, "T4: index %u of buffer '%s' is not i64", i, b->name);
     if (s->u.store.value->dtype != b->dtype)
-        BREAK(v, RXE_TIR_VERIFY, "T4: a %s is stored to '%s' of dtype %s", rx_dtypes[s->u.store.value->dtype].name, b->name,
-              rx_dtypes[b->dtype].name);
+        BREAK(v, RXE_TIR_VERIFY, "T4: a %s is stored to '%s' of dtype %s", rx_dtypes[s->u.store.value->dtype].name,
+              b->name, rx_dtypes[b->dtype].name);
     check_access(v, b, s->u.store.index, b->ndim, "written", NULL);
     forget(v, b);
 }

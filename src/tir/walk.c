@@ -1,8 +1,9 @@
 /* walk.c: traversal and rewriting of statements.
  *
- * Statements are immutable: a rewrite builds new nodes along the changed paths and shares the rest. Symbols are unique objects, so
- * a substitution never captures; substituting the symbol that a loop or let defines renames the definition when the
- * replacement is a symbol too. A buffer whose dims change becomes a new buffer, and the loads and stores below follow it. */
+ * Statements are immutable: a rewrite builds new nodes along the changed paths and shares the rest. Symbols are unique
+ * objects, so a substitution never captures; substituting the symbol that a loop or let defines renames the definition
+ * when the replacement is a symbol too. A buffer whose dims change becomes a new buffer, and the loads and stores below
+ * follow it. */
 #include "tir/tir.h"
 
 static uint32_t rank_of(const rx_stmt *s)

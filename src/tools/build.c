@@ -93,7 +93,8 @@ static int run_passes(relax_context *ctx, const options *o, relax_module *m)
         int64_t ns;
         if (!relax_pipeline_time(p, i, &name, &ns)) fprintf(stderr, "%10.3f ms  %s\n", (double)ns * 1e-6, name);
     }
-    if (code == EXIT_OK && !o->print_after && relax_module_print(m, write_text, stdout)) code = tool_fail(ctx, o->inputs[0]);
+    if (code == EXIT_OK && !o->print_after && relax_module_print(m, write_text, stdout))
+        code = tool_fail(ctx, o->inputs[0]);
     relax_pipeline_destroy(p);
     return code;
 }
@@ -104,7 +105,9 @@ int cmd_opt(int argc, char **argv)
     options o;
     if (!options_parse(&o, argc, argv, allowed)) return EXIT_USAGE;
     if (o.help) {
-        fprintf(stderr, "relax opt MODULE.txt --passes LIST: run passes over a module (- reads standard input) and print it\n\n");
+        fprintf(
+            stderr,
+            "relax opt MODULE.txt --passes LIST: run passes over a module (- reads standard input) and print it\n\n");
         options_help(allowed);
         return EXIT_OK;
     }

@@ -16,8 +16,10 @@ enum { NCOMMANDS = sizeof commands / sizeof commands[0] };
 static int usage(FILE *f, int code)
 {
     fprintf(f, "relax %s: an ahead-of-time compiler for models with symbolic shapes\n\n", relax_version_string());
-    for (int i = 0; i < NCOMMANDS; i++) fprintf(f, "  relax %-9s %-42s %s\n", commands[i].name, commands[i].use, commands[i].doc);
-    fprintf(f, "\nrelax COMMAND --help prints the options of a command. Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.\n");
+    for (int i = 0; i < NCOMMANDS; i++)
+        fprintf(f, "  relax %-9s %-42s %s\n", commands[i].name, commands[i].use, commands[i].doc);
+    fprintf(f, "\nrelax COMMAND --help prints the options of a command. Exit codes: 0 done, 1 failed, 2 wrong use, 130 "
+               "interrupted.\n");
     return code;
 }
 

@@ -1,7 +1,7 @@
 /* model.c: chat, run, bench: generation with a GGUF model.
  *
- * The compiled model is kept in a file named by the library's version, target, context and options, beside the model or in --cache; a
- * file that does not fit or is damaged is compiled again. A new file replaces an old one atomically. */
+ * The compiled model is kept in a file named by the library's version, target, context and options, beside the model or
+ * in --cache; a file that does not fit or is damaged is compiled again. A new file replaces an old one atomically. */
 #include "tools/tools.h"
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,8 @@ static bool cache_path(const options *o, const char *model, const relax_target *
     int n;
     if (o->cache) n = snprintf(out, size, "%s/%s", o->cache, base);
     else n = snprintf(out, size, "%s", model);
-    n += snprintf(out + n, n < (int)size ? size - (size_t)n : 0, ".%s.%s.c%ld%s.O%ld.rlx", relax_version_string(), target, o->context, o->exact ? ".exact" : "", o->opt_level);
+    n += snprintf(out + n, n < (int)size ? size - (size_t)n : 0, ".%s.%s.c%ld%s.O%ld.rlx", relax_version_string(),
+                  target, o->context, o->exact ? ".exact" : "", o->opt_level);
     return n < (int)size;
 }
 
@@ -56,7 +57,8 @@ static bool cached_fits(session *s, const char *path)
     if (!f) return false;
     fclose(f);
     const char *model = NULL;
-    if (relax_executable_load_file(s->ctx, path, &s->exe) == RELAX_OK) model = relax_executable_property(s->exe, "gguf.fingerprint");
+    if (relax_executable_load_file(s->ctx, path, &s->exe) == RELAX_OK)
+        model = relax_executable_property(s->exe, "gguf.fingerprint");
     char now[64] = "";
     relax_weights_meta(s->weights, "librelax.fingerprint", now, sizeof now);
     if (model && !strcmp(model, now)) return true;
@@ -79,7 +81,8 @@ bool session_build(session *s, const options *o, const char *model)
         t0 = tool_seconds();
         if (!compile(s, o, t)) return false;
         s->compile_s = tool_seconds() - t0;
-        if (cached && relax_executable_save(s->exe, path)) relax_diagnostic_clear(s->ctx);     /* a folder that cannot be written is no error */
+        if (cached && relax_executable_save(s->exe, path))
+            relax_diagnostic_clear(s->ctx); /* a folder that cannot be written is no error */
     }
     return finish(s, o);
 }
@@ -87,7 +90,8 @@ bool session_build(session *s, const options *o, const char *model)
 bool session_open(session *s, const options *o, const char *exe, const char *model)
 {
     double t0 = tool_seconds();
-    if (relax_executable_load_file(s->ctx, exe, &s->exe) || relax_weights_open(s->ctx, model, &s->weights)) return false;
+    if (relax_executable_load_file(s->ctx, exe, &s->exe) || relax_weights_open(s->ctx, model, &s->weights))
+        return false;
     s->load_s = tool_seconds() - t0;
     return finish(s, o);
 }
@@ -113,7 +117,8 @@ static bool encode(session *s, const char *text, bool bos, ids *out)
     return true;
 }
 
-/* one user turn (and the system message in front of the first) in the model's chat template; base models have none: the text as it is */
+/* one user turn (and the system message in front of the first) in the model's chat template; base models have none: the
+ * text as it is */
 static bool chat_prompt(session *s, const options *o, const char *text, bool first, ids *out)
 {
     const char *roles[2], *contents[2];
@@ -129,7 +134,8 @@ static bool chat_prompt(session *s, const options *o, const char *text, bool fir
     contents[n++] = text;
     int64_t len = relax_tokenizer_chat(s->tok, roles, contents, n, 1, NULL, 0);
     char *buf = len < 0 ? NULL : malloc((size_t)len + 1);
-    bool ok = buf && relax_tokenizer_chat(s->tok, roles, contents, n, 1, buf, (size_t)len + 1) == len && encode(s, buf, first, out);
+    bool ok = buf && relax_tokenizer_chat(s->tok, roles, contents, n, 1, buf, (size_t)len + 1) == len &&
+              encode(s, buf, first, out);
     free(buf);
     return ok;
 }
@@ -164,7 +170,8 @@ static void top_logits(session *s, long k, size_t step, int32_t id)
     free(best);
 }
 
-/* the length of text that may be shown: not a part of a stop string, no half UTF-8 character (the detokenizer keeps those back) */
+/* the length of text that may be shown: not a part of a stop string, no half UTF-8 character (the detokenizer keeps
+ * those back) */
 static size_t safe_length(output *w)
 {
     size_t safe = w->len;
@@ -250,15 +257,19 @@ static void stats(const output *w)
     const session *s = w->s;
     size_t held = 0, arena = 0;
     relax_vm_memory(relax_generator_vm(s->gen), &held, &arena);
-    fprintf(stderr, "compile %.2f s, load %.2f s; prompt %zu tokens %.2f s (%.1f tokens/s); first token %.2f s; generated %zu tokens %.2f s (%.1f tokens/s); "
-            "activations %.1f MiB, peak memory %ld MiB\n", s->compile_s, s->load_s, w->prompt_n, w->prompt_s, (double)w->prompt_n / w->prompt_s, w->first_s,
-            w->n, w->gen_s, w->n > 1 ? (double)(w->n - 1) / w->gen_s : 0.0, (double)arena / (1 << 20), tool_peak_rss_mib());
+    fprintf(stderr,
+            "compile %.2f s, load %.2f s; prompt %zu tokens %.2f s (%.1f tokens/s); first token %.2f s; generated %zu "
+            "tokens %.2f s (%.1f tokens/s); "
+            "activations %.1f MiB, peak memory %ld MiB\n",
+            s->compile_s, s->load_s, w->prompt_n, w->prompt_s, (double)w->prompt_n / w->prompt_s, w->first_s, w->n,
+            w->gen_s, w->n > 1 ? (double)(w->n - 1) / w->gen_s : 0.0, (double)arena / (1 << 20), tool_peak_rss_mib());
     if (!w->o->profile) return;
     relax_vm *vm = relax_generator_vm(s->gen);
     for (uint32_t i = 0; i < relax_vm_profile_count(vm); i++) {
         const char *name;
         int64_t calls, ns;
-        if (!relax_vm_profile(vm, i, &name, &calls, &ns) && calls) fprintf(stderr, "%10.2f ms %8lld calls  %s\n", (double)ns * 1e-6, (long long)calls, name);
+        if (!relax_vm_profile(vm, i, &name, &calls, &ns) && calls)
+            fprintf(stderr, "%10.2f ms %8lld calls  %s\n", (double)ns * 1e-6, (long long)calls, name);
     }
 }
 
@@ -352,8 +363,10 @@ int cmd_run(int argc, char **argv)
     options o;
     session s = { 0 };
     if (!options_parse(&o, argc, argv, allowed)) return EXIT_USAGE;
-    if (o.help) return help("relax run MODEL.rlx --weights MODEL.gguf -p TEXT: generate with a compiled model", allowed);
-    if (o.ninputs != 1 || !o.weights) return fprintf(stderr, "relax run: a compiled model and --weights are expected\n"), EXIT_USAGE;
+    if (o.help)
+        return help("relax run MODEL.rlx --weights MODEL.gguf -p TEXT: generate with a compiled model", allowed);
+    if (o.ninputs != 1 || !o.weights)
+        return fprintf(stderr, "relax run: a compiled model and --weights are expected\n"), EXIT_USAGE;
     if (!(s.ctx = tool_context(&o))) return EXIT_FAILED;
     return talk(&s, &o, session_open(&s, &o, o.inputs[0], o.weights));
 }
@@ -366,7 +379,8 @@ static bool measure(session *s, size_t n, long steps, double *prefill, double *d
     double t0 = tool_seconds();
     bool ok = p && !relax_generator_reset(s->gen) && !relax_generator_feed(s->gen, p, n);
     double t1 = tool_seconds();
-    for (long i = 0; ok && i < steps; i++) ok = !relax_generator_sample(s->gen, &id) && !relax_generator_feed(s->gen, &id, 1);
+    for (long i = 0; ok && i < steps; i++)
+        ok = !relax_generator_sample(s->gen, &id) && !relax_generator_feed(s->gen, &id, 1);
     double t2 = tool_seconds();
     *prefill = (double)n / (t1 - t0);
     *decode = (double)steps / (t2 - t1);
@@ -380,20 +394,30 @@ int cmd_bench(int argc, char **argv)
     options o;
     session s[2] = { { 0 }, { 0 } };
     if (!options_parse(&o, argc, argv, allowed)) return EXIT_USAGE;
-    if (o.help) return help("relax bench MODEL.gguf, or MODEL.rlx --weights MODEL.gguf [--against OTHER.rlx]: tokens/s of a prompt of 128 and of generation, interleaved", allowed);
+    if (o.help)
+        return help("relax bench MODEL.gguf, or MODEL.rlx --weights MODEL.gguf [--against OTHER.rlx]: tokens/s of a "
+                    "prompt of 128 and of generation, interleaved",
+                    allowed);
     if (o.ninputs != 1) return fprintf(stderr, "relax bench: one model file is expected\n"), EXIT_USAGE;
     int n = o.against ? 2 : 1, code = EXIT_OK;
     for (int i = 0; i < n && code == EXIT_OK; i++) {
         if (!(s[i].ctx = tool_context(&o))) return EXIT_FAILED;
-        bool ok = o.weights ? session_open(&s[i], &o, i ? o.against : o.inputs[0], o.weights) : !o.against && session_build(&s[i], &o, o.inputs[0]);
+        bool ok = o.weights ? session_open(&s[i], &o, i ? o.against : o.inputs[0], o.weights)
+                            : !o.against && session_build(&s[i], &o, o.inputs[0]);
         if (!ok) code = tool_fail(s[i].ctx, o.inputs[0]);
     }
     for (long r = 0; r < o.repeat && code == EXIT_OK; r++)
         for (int i = 0; i < n && code == EXIT_OK; i++) {
             double prefill, decode;
-            if (!measure(&s[i], 128, o.max_tokens == 512 ? 32 : o.max_tokens, &prefill, &decode)) code = tool_fail(s[i].ctx, "bench");
-            else if (o.json) printf("{\"round\": %ld, \"which\": %d, \"prefill_tokens_per_s\": %.3f, \"decode_tokens_per_s\": %.3f}\n", r, i, prefill, decode);
-            else printf("round %ld %s: prompt of 128: %.1f tokens/s, generation %.1f tokens/s\n", r, i ? o.against : o.inputs[0], prefill, decode);
+            if (!measure(&s[i], 128, o.max_tokens == 512 ? 32 : o.max_tokens, &prefill, &decode))
+                code = tool_fail(s[i].ctx, "bench");
+            else if (o.json)
+                printf(
+                    "{\"round\": %ld, \"which\": %d, \"prefill_tokens_per_s\": %.3f, \"decode_tokens_per_s\": %.3f}\n",
+                    r, i, prefill, decode);
+            else
+                printf("round %ld %s: prompt of 128: %.1f tokens/s, generation %.1f tokens/s\n", r,
+                       i ? o.against : o.inputs[0], prefill, decode);
         }
     for (int i = 0; i < n; i++) session_close(&s[i]);
     return code;

@@ -48,7 +48,8 @@ static int lines(relax_context *ctx, relax_tokenizer *t, const options *o)
         if (o->detokenize ? decode_line(t, line) : encode_line(t, o, line)) continue;
         if (relax_diagnostic_count(ctx)) code = tool_fail(ctx, "tokenize");
         else {
-            fprintf(stderr, "relax tokenize: line %zu is not a JSON %s\n", number, o->detokenize ? "list of integers" : "string");
+            fprintf(stderr, "relax tokenize: line %zu is not a JSON %s\n", number,
+                    o->detokenize ? "list of integers" : "string");
             code = EXIT_FAILED;
         }
     }
@@ -71,7 +72,8 @@ int cmd_tokenize(int argc, char **argv)
     if (o.ninputs != 1) return fprintf(stderr, "relax tokenize: one model file is expected\n"), EXIT_USAGE;
     relax_context *ctx = tool_context(&o);
     if (!ctx) return EXIT_FAILED;
-    int code = relax_weights_open(ctx, o.inputs[0], &w) || relax_tokenizer_create(w, &t) ? tool_fail(ctx, o.inputs[0]) : lines(ctx, t, &o);
+    int code = relax_weights_open(ctx, o.inputs[0], &w) || relax_tokenizer_create(w, &t) ? tool_fail(ctx, o.inputs[0])
+                                                                                         : lines(ctx, t, &o);
     relax_tokenizer_destroy(t);
     relax_weights_close(w);
     relax_context_destroy(ctx);

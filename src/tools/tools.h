@@ -11,21 +11,24 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 /* --- options.c: one table for all commands; a command names those that it takes --- */
 typedef struct options {
     const char *inputs[4]; int ninputs;
-    const char *output, *target, *passes, *print_before, *print_after, *weights, *prompt, *system, *ids, *print, *cache, *stop[8], *function;
+    const char *output, *target, *passes, *print_before, *print_after, *weights, *prompt, *system, *ids, *print, *cache,
+        *stop[8], *function;
     const char *bounds[8], *against, *plugins[8];
     int nstop, nbounds, nplugins;
     long threads, max_tokens, top_k, logits, context, opt_level, penalty_window, repeat;
     double temperature, top_p, min_p, penalty;
     unsigned long long seed;
-    bool exact, stats, json, raw, verify, time_passes, detokenize, code, list, quiet, nospecial, profile, ignore_end, help;
+    bool exact, stats, json, raw, verify, time_passes, detokenize, code, list, quiet, nospecial, profile, ignore_end,
+        help;
 } options;
 /* false: a message was printed; exit with EXIT_USAGE */
 bool options_parse(options *o, int argc, char **argv, const char *allowed);
 void options_help(const char *allowed);
 
 /* --- context.c --- */
-relax_context *tool_context(const options *o);          /* with progress on a terminal, cancel by Ctrl-C; NULL after a message */
-int tool_fail(relax_context *ctx, const char *what);    /* prints the newest diagnostics; EXIT_FAILED or EXIT_INTERRUPTED */
+relax_context *tool_context(const options *o); /* with progress on a terminal, cancel by Ctrl-C; NULL after a message */
+int tool_fail(relax_context *ctx,
+              const char *what); /* prints the newest diagnostics; EXIT_FAILED or EXIT_INTERRUPTED */
 bool tool_interrupted(void);
 void tool_interrupt_reset(void);
 double tool_seconds(void);

@@ -4,12 +4,13 @@
  * is more precise; a refusal passes when a refusal is wanted (either passes where the file says "soft" or "lenient").
  * Cases of operators that the library does not have yet count as neither passed nor failed. */
 #define TL_JSON
-#include "testlib.h"
 #include "op/op.h"
 #include "oracle.h"
+#include "testlib.h"
 
 /* judged otherwise: id and why */
-static const struct { const char *id, *why;
+static const struct {
+    const char *id, *why;
 } listed[] = {
     {"argsort-003", "indices as f16: beyond 2048 elements they are wrong; i32 and i64 are accepted"},
     {"concat-101", "tensors may be given without a tuple around them, so one tensor is a concat of one"},
@@ -21,10 +22,10 @@ typedef struct run {
     relax_context *ctx;
     relax_module *m;
     relax_function *f;
-    rx_facts *judge;                   /* assumptions and dims >= 1 */
+    rx_facts *judge; /* assumptions and dims >= 1 */
     const cJSON *shape_vars, *types;
     const char *line;
-    bool in_args;                      /* symbols named now are extents */
+    bool in_args; /* symbols named now are extents */
 } run;
 
 /* ---- annotations of the file ---- */
@@ -48,7 +49,7 @@ static rx_ex by_name(void *arg, rx_lexer *l, const char *name)
 
 static rx_ex expr(run *r, rx_lexer *l)
 {
-    rx_scope_fns sc = { .name = by_name, .arg = r };
+    rx_scope_fns sc = {.name = by_name, .arg = r};
     return rx_parse_expr(l, &sc);
 }
 
@@ -59,11 +60,15 @@ static rx_ex expr_text(run *r, const char *s)
     return expr(r, &l);
 }
 
-typedef struct shape { rx_ex d[16]; int32_t n; bool known; } shape;
+typedef struct shape {
+    rx_ex d[16];
+    int32_t n;
+    bool known;
+} shape;
 
 static shape dims(run *r, rx_lexer *l)
 {
-    shape s = { .known = true };
+    shape s = {.known = true};
     rx_lex_want(l, "(");
     while (!rx_lex_take(l, ")")) {
         s.d[s.n++] = expr(r, l);
@@ -83,7 +88,7 @@ static shape shape_var(run *r, const char *name);
 static shape shape_of(run *r, rx_lexer *l)
 {
     if (rx_lex_take(l, "ndim"))
-        return (shape){ .n = rank(l) };
+        return (shape){.n = rank(l)};
     if (rx_lex_take(l, "shape")) {
         rx_lex_want(l, "=");
         return shape_var(r, rx_lex_name(l, "shape variable"));
@@ -200,7 +205,7 @@ static bool written_as_float(const run *r, const char *key)
 
 static bool word_attr(const char *key)
 {
-    static const char *const words[] = { "mode", "reduction", "ret_type", "style", "type" };
+    static const char *const words[] = {"mode", "reduction", "ret_type", "style", "type"};
     for (size_t i = 0; i < RX_COUNT(words); i++)
         if (!strcmp(key, words[i]))
             return true;
@@ -214,7 +219,8 @@ static rx_attr list_attr(run *r, rx_attr x, const cJSON *v)
     rx_ex *e = RX_NEWN(&r->m->arena, rx_ex, n);
     int64_t *k = RX_NEWN(&r->m->arena, int64_t, n);
     const cJSON *c;
-    cJSON_ArrayForEach(c, v) {
+    cJSON_ArrayForEach(c, v)
+    {
         ints &= cJSON_IsNumber(c) != 0;
         k[i] = (int64_t)c->valuedouble;
         e[i++] = cJSON_IsNumber(c) ? rx_int(r->ctx, (int64_t)c->valuedouble) : expr_text(r, c->valuestring);
@@ -232,7 +238,7 @@ static rx_attr list_attr(run *r, rx_attr x, const cJSON *v)
 
 static rx_attr attr(run *r, const cJSON *v)
 {
-    rx_attr x = { .key = rx_str(r->ctx, v->string), .kind = RX_A_INT };
+    rx_attr x = {.key = rx_str(r->ctx, v->string), .kind = RX_A_INT};
     if (cJSON_IsBool(v)) {
         x.kind = RX_A_BOOL;
         x.u.i = cJSON_IsTrue(v);
@@ -270,16 +276,15 @@ static rx_ty deduce(run *r, const cJSON *c, const rx_op *op)
     cJSON_ArrayForEach(v, cJSON_GetObjectItem(c, "args")) types[n++] =
         cJSON_IsString(v) ? type_text(r, v->valuestring) : NULL;
     r->in_args = false;
-    cJSON_ArrayForEach(v, cJSON_GetObjectItem(c, "attrs"))
-        if (!cJSON_IsNull(v))
-            attrs[na++] = attr(r, v);
-    cJSON_ArrayForEach(v, cJSON_GetObjectItem(c, "assume")) {
+    cJSON_ArrayForEach(v, cJSON_GetObjectItem(c, "attrs")) if (!cJSON_IsNull(v)) attrs[na++] = attr(r, v);
+    cJSON_ArrayForEach(v, cJSON_GetObjectItem(c, "assume"))
+    {
         rx_ex e = expr_text(r, v->valuestring);
         rx_facts_add(r->f->facts, e);
         rx_facts_add(r->judge, e);
     }
-    rx_exvec checks = { 0 };
-    rx_call call = { .ctx = r->ctx, .f = r->f, .op = op, .types = types, .n = n, .checks = &checks, .a = &r->m->arena };
+    rx_exvec checks = {0};
+    rx_call call = {.ctx = r->ctx, .f = r->f, .op = op, .types = types, .n = n, .checks = &checks, .a = &r->m->arena};
     call.attrs = rx_op_attrs(r->ctx, call.a, op, attrs, na);
     return rx_op_deduce(&call);
 }
@@ -330,7 +335,7 @@ static outcome judge(relax_context *ctx, const cJSON *c, const char *line, char 
     uint32_t before = rx_diag_count(ctx);
     text[0] = 0;
     if (RX_ENTER(&ctx->heap, &f)) {
-        run r = { .ctx = ctx, .m = m, .shape_vars = cJSON_GetObjectItem(c, "shape_vars"), .line = line };
+        run r = {.ctx = ctx, .m = m, .shape_vars = cJSON_GetObjectItem(c, "shape_vars"), .line = line};
         r.f = rx_function_new(m, "main");
         r.f->facts = rx_facts_new(ctx, &m->arena, NULL);
         r.judge = rx_facts_new(ctx, &m->arena, NULL);
@@ -373,7 +378,10 @@ int oracle_deduce(FILE *out, FILE *err, bool verbose)
     int total = 0, passed = 0, judged = 0, bad = 0;
     tl_heap th;
     relax_context *ctx = tl_context(&th);
-    TL_TRY(ctx) { rx_ops_init(ctx); }
+    TL_TRY(ctx)
+    {
+        rx_ops_init(ctx);
+    }
     TL_END(ctx);
     while (fgets(line, sizeof line, file)) {
         cJSON *c = cJSON_Parse(line);

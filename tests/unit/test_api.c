@@ -1,4 +1,5 @@
-/* test_api.c: the public interface as a host sees it: wrong handles, sticky errors, allocations that fail, nothing disturbed. */
+/* test_api.c: the public interface as a host sees it: wrong handles, sticky errors, allocations that fail, nothing
+ * disturbed. */
 #include "testlib.h"
 
 #include <errno.h>
@@ -152,7 +153,8 @@ static void foreign_handles(void **state)
     tl_heap h1, h2;
     relax_context *a = host(&h1), *b = host(&h2);
     relax_module *ma = relax_module_create(a), *mb = relax_module_create(b);
-    relax_builder *fa = relax_function_begin(ma, "f"), *ga = relax_function_begin(ma, "g"), *fb = relax_function_begin(mb, "f");
+    relax_builder *fa = relax_function_begin(ma, "f"), *ga = relax_function_begin(ma, "g"),
+                  *fb = relax_function_begin(mb, "f");
     relax_value *x = relax_param(fa, "x", "Tensor((n,), f32)"), *y = relax_param(ga, "y", "Tensor((n,), f32)");
     assert_null(relax_dim_add(relax_dim_const(a, 1), relax_dim_const(b, 1)));
     assert_string_equal(relax_last_error(a), "RX1003: a dim belongs to another context, module or function");
@@ -205,7 +207,7 @@ static void option_structs(void **state)
     (void)state;
     struct { relax_context_options o; unsigned char tail[16]; } big = { RELAX_CONTEXT_OPTIONS_INIT, { 0 } };
     relax_context *ctx = NULL;
-    big.o.struct_size = sizeof big;                                                /* a newer host, nothing set that is unknown */
+    big.o.struct_size = sizeof big; /* a newer host, nothing set that is unknown */
     assert_int_equal(relax_context_create(&big.o, &ctx), RELAX_OK);
     relax_context_destroy(ctx);
     big.tail[3] = 1;
@@ -356,7 +358,8 @@ static void saving(void **state)
     assert_int_equal(na, nb);
     assert_memory_equal(a, b, na);
     relax_executable_destroy(e2);
-    assert_int_equal(relax_build(m, relax_target_parse(ctx, "cpu"), NULL, &e2), RELAX_OK);       /* the same program: the same bytes */
+    assert_int_equal(relax_build(m, relax_target_parse(ctx, "cpu"), NULL, &e2),
+                     RELAX_OK); /* the same program: the same bytes */
     relax_executable_bytes(e2, &b, &nb);
     assert_int_equal(na, nb);
     assert_memory_equal(a, b, na);
@@ -370,9 +373,10 @@ static void saving(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(null_everywhere), cmocka_unit_test(foreign_handles), cmocka_unit_test(errors_stick),
-        cmocka_unit_test(option_structs), cmocka_unit_test(nth_allocation_fails), cmocka_unit_test(nth_allocation_fails_native),
-        cmocka_unit_test(host_undisturbed), cmocka_unit_test(saving),
+        cmocka_unit_test(null_everywhere),      cmocka_unit_test(foreign_handles),
+        cmocka_unit_test(errors_stick),         cmocka_unit_test(option_structs),
+        cmocka_unit_test(nth_allocation_fails), cmocka_unit_test(nth_allocation_fails_native),
+        cmocka_unit_test(host_undisturbed),     cmocka_unit_test(saving),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* test_codegen.c: prim funcs written as text are compiled for several levels of the CPU, loaded from memory, run, and compared
- * with the interpreter: bit for bit where the semantics are exact, within ulps for the functions of intrins.def. */
+/* test_codegen.c: prim funcs written as text are compiled for several levels of the CPU, loaded from memory, run, and
+ * compared with the interpreter: bit for bit where the semantics are exact, within ulps for the functions of
+ * intrins.def. */
 
 #include "testlib.h"
 
@@ -28,7 +29,10 @@ static void close_world(world *w)
     tl_done(&w->heap, w->ctx);
 }
 
-static bool runs_here(const relax_target *t) { return t->arch == rx_host_arch() && (t->features & ~rx_host_features()) == 0; }
+static bool runs_here(const relax_target *t)
+{
+    return t->arch == rx_host_arch() && (t->features & ~rx_host_features()) == 0;
+}
 
 static rx_prim *parse(world *w, const char *text)
 {
@@ -85,9 +89,11 @@ static uint64_t random64(uint64_t *s)
     return (*s >> 17) ^ (*s << 23);
 }
 
-static const double specials[] = {0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, -3.0, 127.0, 128.0, -128.0, -129.0, 255.0,
-    256.0, 65504.0, 65520.0, 1e-8, -1e-8, 6e-8, 5.9e-8, 448.0, 465.0, 57344.0, 61440.0, 1e-40, 3e38, -3e38, 2147483647.0,
-    2147483648.0, -2147483649.0, 9.3e18, -9.3e18, 1.9e19, 1e300, -1e-310, INFINITY, -INFINITY, NAN, 0.1, 100.25, 8388609.0};
+static const double specials[] = {
+    0.0,    -0.0,    1.0,    -1.0,    0.5,     -0.5,     1.5,       2.5,     -2.5,         3.0,          -3.0,
+    127.0,  128.0,   -128.0, -129.0,  255.0,   256.0,    65504.0,   65520.0, 1e-8,         -1e-8,        6e-8,
+    5.9e-8, 448.0,   465.0,  57344.0, 61440.0, 1e-40,    3e38,      -3e38,   2147483647.0, 2147483648.0, -2147483649.0,
+    9.3e18, -9.3e18, 1.9e19, 1e300,   -1e-310, INFINITY, -INFINITY, NAN,     0.1,          100.25,       8388609.0};
 
 static void fill(world *w, array *x, relax_dtype t, int64_t n, uint64_t seed, bool small)
 {
@@ -105,7 +111,9 @@ static void fill(world *w, array *x, relax_dtype t, int64_t n, uint64_t seed, bo
         } else if (t == RELAX_BOOL) {
             *p = (char)(r & 1);
         } else {
-            int64_t v = r % 4 == 0 ? (int64_t)(r >> 8) % 10 - 5 : r % 7 == 0 ? INT64_MIN >> (r >> 40) % 60 : (int64_t)(r * 31);
+            int64_t v = r % 4 == 0   ? (int64_t)(r >> 8) % 10 - 5
+                        : r % 7 == 0 ? INT64_MIN >> (r >> 40) % 60
+                                     : (int64_t)(r * 31);
             if (r % 11 == 0) v = INT64_MAX >> (r >> 40) % 60;
             if (small) v = (int64_t)(r >> 8) % 100 - 50;
             rx_store_i64(t, p, v);
@@ -208,9 +216,13 @@ static void run_all(world *w, test_case *cases, uint32_t n, const char *target, 
 }
 
 /* ---- operators × data types ---- */
-static const relax_dtype dtypes[] = {RELAX_BOOL, RELAX_I8, RELAX_I16, RELAX_I32, RELAX_I64, RELAX_U8, RELAX_U16, RELAX_U32,
-    RELAX_U64, RELAX_F16, RELAX_BF16, RELAX_F32, RELAX_F64};
-typedef struct op_row { const char *expr, *result; const char *kinds; double tolerance; } op_row;  /* T: A's dtype; kinds: b i u f */
+static const relax_dtype dtypes[] = {RELAX_BOOL, RELAX_I8,  RELAX_I16, RELAX_I32,  RELAX_I64, RELAX_U8, RELAX_U16,
+                                     RELAX_U32,  RELAX_U64, RELAX_F16, RELAX_BF16, RELAX_F32, RELAX_F64};
+typedef struct op_row {
+    const char *expr, *result;
+    const char *kinds;
+    double tolerance;
+} op_row; /* T: A's dtype; kinds: b i u f */
 static const op_row op_rows[] = {
     {"A[i] + B[i]", "T", "iuf", 0},
     {"A[i] - B[i]", "T", "iuf", 0},
@@ -355,94 +367,141 @@ typedef struct program { const char *text; double tolerance; } program;
 #define ROW(text) {text, 0}
 #define NEAR(ulp, text) {text, ulp}
 static const program programs[] = {
-    ROW("prim scale(A: Buffer((n, m), f32), C: Buffer((n, m), f32)) { for i: parallel in n { for j in m { C[i, j] = A[i, j] * 2.0 } } }"),
+    ROW("prim scale(A: Buffer((n, m), f32), C: Buffer((n, m), f32)) { for i: parallel in n { for j in m { C[i, j] = "
+        "A[i, j] * 2.0 } } }"),
     ROW("prim in_place(A: Buffer((n, m), i32)) { for i in n { for j in m { A[i, j] = A[i, j] * A[i, j] + 1 } } }"),
-    ROW("prim transpose(A: Buffer((n, m), i16), C: Buffer((m, n), i16)) { for i in m { for j in n { C[i, j] = A[j, i] } } }"),
+    ROW("prim transpose(A: Buffer((n, m), i16), C: Buffer((m, n), i16)) { for i in m { for j in n { C[i, j] = A[j, i] "
+        "} } }"),
     ROW("prim pad(A: Buffer((n,), f32), C: Buffer((n + 6,), f32)) {"
         " for i in n + 6 { C[i] = select(i >= 3 and i < n + 3, A[i - 3], 9.0) } }"),
     ROW("prim pad_lanes(A: Buffer((n,), f32), C: Buffer((n + 8,), f32)) {"
-        " for o in (n + 8) // 8 { for v: vector in 8 { C[o * 8 + v] = select(o * 8 + v >= 3 and o * 8 + v < n + 3, A[o * 8 + v - 3], 9.0) } } }"),
+        " for o in (n + 8) // 8 { for v: vector in 8 { C[o * 8 + v] = select(o * 8 + v >= 3 and o * 8 + v < n + 3, A[o "
+        "* 8 + v - 3], 9.0) } } }"),
     ROW("prim reverse_lanes(A: Buffer((n,), i64), C: Buffer((n,), i64)) {"
         " for o in n // 4 { for v: vector in 4 { C[o * 4 + v] = A[n - 1 - (o * 4 + v)] } } }"),
     ROW("prim column_lanes(A: Buffer((n, m), f32), C: Buffer((m, n), f32)) {"
         " for j in m { for o in n // 8 { for v: vector in 8 { C[j, o * 8 + v] = A[o * 8 + v, j] } } } }"),
     ROW("prim scatter_lanes(A: Buffer((n, m), f32), C: Buffer((m, n), f32)) {"
-        " for j in m { for o in n // 8 { for v: vector in 8 { C[j, o * 8 + v] = 0.0 } for v: vector in 8 { C[j, o * 8 + v] += A[o * 8 + v, j] } } } }"),
+        " for j in m { for o in n // 8 { for v: vector in 8 { C[j, o * 8 + v] = 0.0 } for v: vector in 8 { C[j, o * 8 "
+        "+ v] += A[o * 8 + v, j] } } } }"),
     ROW("prim scatter_rows(A: Buffer((n, m), u8), C: Buffer((m, n), u8)) {"
         " for j in n { for o in m // 4 { for v: vector in 4 { C[o * 4 + v, j] = A[j, o * 4 + v] } } } }"),
     ROW("prim masked_tail(A: Buffer((n,), f32), C: Buffer((n,), f32)) {"
-        " for o: parallel in (n + 7) // 8 { for v: vector in 8 { if o * 8 + v < n { C[o * 8 + v] = A[o * 8 + v] + 1.0 } } } }"),
+        " for o: parallel in (n + 7) // 8 { for v: vector in 8 { if o * 8 + v < n { C[o * 8 + v] = A[o * 8 + v] + 1.0 "
+        "} } } }"),
     ROW("prim masked_else(A: Buffer((n,), i8), C: Buffer((n,), i8)) {"
-        " for o in (n + 15) // 16 { for v: vector in 16 { if o * 16 + v < n { if A[o * 16 + v] < i8(0) { C[o * 16 + v] = i8(1) } else { C[o * 16 + v] = A[o * 16 + v] } } } } }"),
-    ROW("prim uniform_if(A: Buffer((n, m), f64), C: Buffer((n, m), f64)) { for i in n { if i % 2 == 0 { for o in m // 4 { for v: vector in 4 {"
+        " for o in (n + 15) // 16 { for v: vector in 16 { if o * 16 + v < n { if A[o * 16 + v] < i8(0) { C[o * 16 + v] "
+        "= i8(1) } else { C[o * 16 + v] = A[o * 16 + v] } } } } }"),
+    ROW("prim uniform_if(A: Buffer((n, m), f64), C: Buffer((n, m), f64)) { for i in n { if i % 2 == 0 { for o in m // "
+        "4 { for v: vector in 4 {"
         " C[i, o * 4 + v] = A[i, o * 4 + v] } } } else { for j in m { C[i, j] = f64(j) } } } }"),
-    ROW("prim local_lane(A: Buffer((n, m), f32), C: Buffer((n, m), f32)) { for i in n { for o in m // 8 { for v: vector in 8 {"
-        " T = alloc((3,), f32, local) for k in 3 { T[k] = A[i, o * 8 + v] * f32(k) } S = alloc((), f32, local) S[] = 0.0"
+    ROW("prim local_lane(A: Buffer((n, m), f32), C: Buffer((n, m), f32)) { for i in n { for o in m // 8 { for v: "
+        "vector in 8 {"
+        " T = alloc((3,), f32, local) for k in 3 { T[k] = A[i, o * 8 + v] * f32(k) } S = alloc((), f32, local) S[] = "
+        "0.0"
         " for k: reduce in 3 { S[] += T[k] } C[i, o * 8 + v] = S[] } } } }"),
     ROW("prim local_gather(A: Buffer((n, 8), i32), C: Buffer((n, 8), i32)) { for i in n { for v: vector in 8 {"
         " T = alloc((8,), i32, local) for k in 8 { T[k] = A[i, k] * 3 } C[i, v] = T[(v * 5) % 8] } } }"),
-    ROW("prim let_lanes(A: Buffer((n, m), f32), C: Buffer((n, m), f32)) { for i in n { for o in m // 8 { for v: vector in 8 {"
+    ROW("prim let_lanes(A: Buffer((n, m), f32), C: Buffer((n, m), f32)) { for i in n { for o in m // 8 { for v: vector "
+        "in 8 {"
         " let j: i64 = o * 8 + v let x: f32 = A[i, j] * 0.5 C[i, j] = x * x + f32(j) } } } }"),
-    ROW("prim blocks(A: Buffer((n, 32), i32), S: Buffer((n, 4), i32), C: Buffer((n, 32), i32)) { for i in n { for o in 4 { for v: vector in 8 {"
+    ROW("prim blocks(A: Buffer((n, 32), i32), S: Buffer((n, 4), i32), C: Buffer((n, 32), i32)) { for i in n { for o in "
+        "4 { for v: vector in 8 {"
         " C[i, o * 8 + v] = A[i, o * 8 + v] * S[i, (o * 8 + v) // 8] + i32((o * 8 + v) % 8) } } } }"),
     ROW("prim nibbles(A: Buffer((n, 16), u8), C: Buffer((n, 32), i8)) { for i in n { for v: vector in 32 {"
         " C[i, v] = i8(select(v < 16, A[i, v % 16] & u8(15), A[i, v % 16] >> u8(4))) - i8(8) } } }"),
-    ROW("prim isum(A: Buffer((n, m), i32), C: Buffer((n,), i32)) { for i: parallel in n { for o: reduce in m // 8 init C[i] = 0 {"
-        " for v: vector reduce in 8 { C[i] += A[i, o * 8 + v] } } for t: reduce in m % 8 { C[i] += A[i, m // 8 * 8 + t] } } }"),
-    ROW("prim isub(A: Buffer((n, m), i16), C: Buffer((n,), i16)) { for i: parallel in n { C[i] = i16(5) for o: reduce in m // 8 {"
+    ROW("prim isum(A: Buffer((n, m), i32), C: Buffer((n,), i32)) { for i: parallel in n { for o: reduce in m // 8 init "
+        "C[i] = 0 {"
+        " for v: vector reduce in 8 { C[i] += A[i, o * 8 + v] } } for t: reduce in m % 8 { C[i] += A[i, m // 8 * 8 + "
+        "t] } } }"),
+    ROW("prim isub(A: Buffer((n, m), i16), C: Buffer((n,), i16)) { for i: parallel in n { C[i] = i16(5) for o: reduce "
+        "in m // 8 {"
         " for v: vector reduce in 8 { C[i] -= A[i, o * 8 + v] } } } }"),
-    ROW("prim iminmax(A: Buffer((n, m), u32), C: Buffer((n,), u32), D: Buffer((n,), u32)) { for i: parallel in n { C[i] = u32(4294967295) D[i] = u32(0)"
-        " for o: reduce in m // 4 { for v: vector reduce in 4 { C[i] min= A[i, o * 4 + v] D[i] max= A[i, o * 4 + v] } } } }"),
+    ROW("prim iminmax(A: Buffer((n, m), u32), C: Buffer((n,), u32), D: Buffer((n,), u32)) { for i: parallel in n { "
+        "C[i] = u32(4294967295) D[i] = u32(0)"
+        " for o: reduce in m // 4 { for v: vector reduce in 4 { C[i] min= A[i, o * 4 + v] D[i] max= A[i, o * 4 + v] } "
+        "} } }"),
     ROW("prim fmax(A: Buffer((n, m), f32), C: Buffer((n,), f32)) { for i in n { S = alloc((), f32, local) S[] = -100.0"
         " for o: reduce in m // 8 { for v: vector reduce in 8 { S[] max= A[i, o * 8 + v] } } C[i] = S[] } }"),
-    ROW("prim iprod(A: Buffer((n, m), i64), C: Buffer((n,), i64)) { for i in n { for o: reduce in m // 4 init C[i] = 1 {"
+    ROW("prim iprod(A: Buffer((n, m), i64), C: Buffer((n,), i64)) { for i in n { for o: reduce in m // 4 init C[i] = 1 "
+        "{"
         " for v: vector reduce in 4 { C[i] *= A[i, o * 4 + v] } } } }"),
-    ROW("prim any_all(A: Buffer((n, m), bool), C: Buffer((n,), bool), D: Buffer((n,), bool)) { for i in n { C[i] = false D[i] = true"
-        " for o: reduce in m // 8 { for v: vector reduce in 8 { C[i] = C[i] or A[i, o * 8 + v] D[i] = D[i] and A[i, o * 8 + v] } } } }"),
+    ROW("prim any_all(A: Buffer((n, m), bool), C: Buffer((n,), bool), D: Buffer((n,), bool)) { for i in n { C[i] = "
+        "false D[i] = true"
+        " for o: reduce in m // 8 { for v: vector reduce in 8 { C[i] = C[i] or A[i, o * 8 + v] D[i] = D[i] and A[i, o "
+        "* 8 + v] } } } }"),
     ROW("prim masked_sum(A: Buffer((n, m), i32), C: Buffer((n,), i32)) { for i in n { S = alloc((), i32, local) S[] = 7"
-        " for o: reduce in (m + 7) // 8 { for v: vector reduce in 8 { if o * 8 + v < m { S[] += A[i, o * 8 + v] } } } C[i] = S[] } }"),
-    ROW("prim histogram(A: Buffer((n, m), u8), C: Buffer((256,), i32)) { for i: reduce in n init { for k in 256 { C[k] = 0 } } { for o: reduce in m // 4 {"
+        " for o: reduce in (m + 7) // 8 { for v: vector reduce in 8 { if o * 8 + v < m { S[] += A[i, o * 8 + v] } } } "
+        "C[i] = S[] } }"),
+    ROW("prim histogram(A: Buffer((n, m), u8), C: Buffer((256,), i32)) { for i: reduce in n init { for k in 256 { C[k] "
+        "= 0 } } { for o: reduce in m // 4 {"
         " for v: vector reduce in 4 { C[i64(A[i, o * 4 + v])] += 1 } } } }"),
-    ROW("prim two_sums(A: Buffer((n, m), i32), C: Buffer((n, 4), i32)) { for i in n { S = alloc((4,), i32, local) for k: unroll in 4 { S[k] = i32(k) }"
-        " for o: reduce in m // 8 { for k: unroll in 4 { for v: vector reduce in 8 { S[k] += A[i, o * 8 + v] * i32(k + 1) } } }"
+    ROW("prim two_sums(A: Buffer((n, m), i32), C: Buffer((n, 4), i32)) { for i in n { S = alloc((4,), i32, local) for "
+        "k: unroll in 4 { S[k] = i32(k) }"
+        " for o: reduce in m // 8 { for k: unroll in 4 { for v: vector reduce in 8 { S[k] += A[i, o * 8 + v] * i32(k + "
+        "1) } } }"
         " for k: unroll in 4 { C[i, k] = S[k] } } }"),
-    ROW("prim dynamic_acc(A: Buffer((n, m), i32), C: Buffer((n, 4), i32)) { for i in n { S = alloc((4,), i32, local) for k in 4 { S[k] = i32(k) }"
+    ROW("prim dynamic_acc(A: Buffer((n, m), i32), C: Buffer((n, 4), i32)) { for i in n { S = alloc((4,), i32, local) "
+        "for k in 4 { S[k] = i32(k) }"
         " for o: reduce in m // 8 { for k in 4 { for v: vector reduce in 8 { S[k] += A[i, o * 8 + v] * i32(k + 1) } } }"
         " for k in 4 { C[i, k] = S[k] } } }"),
-    ROW("prim odd_lanes(A: Buffer((n, 7), i32), C: Buffer((n,), i32)) { for i in n { for v: vector reduce in 7 init C[i] = 0 { C[i] += A[i, v] } } }"),
-    ROW("prim first_max(A: Buffer((n, m), f32), C: Buffer((n,), i64)) { for i in n { B = alloc((), f32, local) B[] = -1000000.0 C[i] = 0"
+    ROW("prim odd_lanes(A: Buffer((n, 7), i32), C: Buffer((n,), i32)) { for i in n { for v: vector reduce in 7 init "
+        "C[i] = 0 { C[i] += A[i, v] } } }"),
+    ROW("prim first_max(A: Buffer((n, m), f32), C: Buffer((n,), i64)) { for i in n { B = alloc((), f32, local) B[] = "
+        "-1000000.0 C[i] = 0"
         " for j: reduce in m { if A[i, j] > B[] { B[] = A[i, j] C[i] = j } } } }"),
-    ROW("prim vector_argmax(A: Buffer((n, 8), f32), C: Buffer((n,), i64)) { for i in n { B = alloc((), f32, local) B[] = -1000000.0 C[i] = 0"
+    ROW("prim vector_argmax(A: Buffer((n, 8), f32), C: Buffer((n,), i64)) { for i in n { B = alloc((), f32, local) B[] "
+        "= -1000000.0 C[i] = 0"
         " for j: vector reduce in 8 { if A[i, j] > B[] { B[] = A[i, j] C[i] = j } } } }"),
-    ROW("prim phases(A: Buffer((n, m), f32), S: Buffer((n,), f32), C: Buffer((n, m), f32)) { for i: parallel in n { for j: reduce in m init S[i] = 0.0 { S[i] += A[i, j] } }"
+    ROW("prim phases(A: Buffer((n, m), f32), S: Buffer((n,), f32), C: Buffer((n, m), f32)) { for i: parallel in n { "
+        "for j: reduce in m init S[i] = 0.0 { S[i] += A[i, j] } }"
         " for i in n { S[i] = S[i] + 1.0 } for i: parallel in n { for j in m { C[i, j] = A[i, j] / S[i] } } }"),
-    ROW("prim sliding(A: Buffer((n, m), f32), C: Buffer((n, m), f32); w) { for i in n { for j in m { C[i, j] = select(j >= w, A[i, max(j - w, 0)], A[i, j]) } } }"),
-    ROW("prim strided(A: Buffer((n, 8), i32, strides=(16, 2)), C: Buffer((n, 8), i32)) { for i in n { for v: vector in 8 { C[i, v] = A[i, v] } } }"),
-    ROW("prim halves(A: Buffer((n, m), f16), C: Buffer((n, m), f16), D: Buffer((n, m), bf16)) { for i in n { for o in m // 8 { for v: vector in 8 {"
-        " C[i, o * 8 + v] = A[i, o * 8 + v] * A[i, o * 8 + v] + A[i, o * 8 + v] D[i, o * 8 + v] = bf16(A[i, o * 8 + v]) * bf16(0.3) } } } }"),
-    ROW("prim take(A: Buffer((n, m), f32), I: Buffer((n,), i64), C: Buffer((n, m), f32)) { for i in n { for o in m // 4 { for v: vector in 4 {"
+    ROW("prim sliding(A: Buffer((n, m), f32), C: Buffer((n, m), f32); w) { for i in n { for j in m { C[i, j] = "
+        "select(j >= w, A[i, max(j - w, 0)], A[i, j]) } } }"),
+    ROW("prim strided(A: Buffer((n, 8), i32, strides=(16, 2)), C: Buffer((n, 8), i32)) { for i in n { for v: vector in "
+        "8 { C[i, v] = A[i, v] } } }"),
+    ROW("prim halves(A: Buffer((n, m), f16), C: Buffer((n, m), f16), D: Buffer((n, m), bf16)) { for i in n { for o in "
+        "m // 8 { for v: vector in 8 {"
+        " C[i, o * 8 + v] = A[i, o * 8 + v] * A[i, o * 8 + v] + A[i, o * 8 + v] D[i, o * 8 + v] = bf16(A[i, o * 8 + "
+        "v]) * bf16(0.3) } } } }"),
+    ROW("prim take(A: Buffer((n, m), f32), I: Buffer((n,), i64), C: Buffer((n, m), f32)) { for i in n { for o in m // "
+        "4 { for v: vector in 4 {"
         " C[i, o * 4 + v] = A[I[i] % n, o * 4 + v] } } } }"),
-    ROW("prim take_lanes(A: Buffer((m,), f32), I: Buffer((n, 8), i32), C: Buffer((n, 8), f32)) { for i in n { for v: vector in 8 { if m > 0 {"
+    ROW("prim take_lanes(A: Buffer((m,), f32), I: Buffer((n, 8), i32), C: Buffer((n, 8), f32)) { for i in n { for v: "
+        "vector in 8 { if m > 0 {"
         " C[i, v] = A[i64(I[i, v]) % max(m, 1)] } } } }"),
-    NEAR(16, "prim dot(A: Buffer((n, m), f32), B: Buffer((m,), f32), C: Buffer((n,), f32)) { for i: parallel in n { S = alloc((), f32, local) S[] = 1000.0"
-        " for o: reduce in m // 8 { for v: vector reduce in 8 { S[] += A[i, o * 8 + v] * B[o * 8 + v] } } C[i] = S[] } }"),
-    NEAR(16, "prim dot_fma(A: Buffer((n, m), f64), B: Buffer((m,), f64), C: Buffer((n,), f64)) { for i: parallel in n { S = alloc((), f64, local) S[] = 1000.0"
-        " for o: reduce in m // 4 { for v: vector reduce in 4 { S[] = fma(A[i, o * 4 + v], B[o * 4 + v], S[]) } } C[i] = S[] } }"),
-    NEAR(16, "prim dot_outer(A: Buffer((n, m), f32), B: Buffer((m,), f32), C: Buffer((n,), f32)) { for i: parallel in n { S = alloc((), f32, local) S[] = 1000.0"
-        " for v: vector reduce in 8 { for o: reduce in m // 8 { S[] += A[i, o * 8 + v] * B[o * 8 + v] } } C[i] = S[] } }"),
-    NEAR(8, "prim softmax(A: Buffer((n, m), f32), C: Buffer((n, m), f32)) { for i: parallel in n { M = alloc((), f32, local) S = alloc((), f32, local) M[] = -1000000.0 S[] = 0.0"
-        " for j: reduce in m { M[] max= A[i, j] } for o in m // 8 { for v: vector in 8 { C[i, o * 8 + v] = exp(A[i, o * 8 + v] - M[]) } }"
-        " for t in m % 8 { C[i, m // 8 * 8 + t] = exp(A[i, m // 8 * 8 + t] - M[]) } for j: reduce in m { S[] += C[i, j] }"
-        " for j in m { C[i, j] = C[i, j] / S[] } } }"),
-    NEAR(4, "prim matmul(A: Buffer((n, m), f32), B: Buffer((m, 32), f32), C: Buffer((n, 32), f32)) { for i: parallel in n { for j in 2 {"
-        " S = alloc((2, 8), f32, local) for u: unroll in 2 { for v: vector in 8 { S[u, v] = 0.0 } }"
-        " for k: reduce in m { for u: unroll in 2 { for v: vector in 8 { S[u, v] = fma(A[i, k], B[k, j * 16 + u * 8 + v], S[u, v]) } } }"
-        " for u: unroll in 2 { for v: vector in 8 { C[i, j * 16 + u * 8 + v] = S[u, v] } } } } }"),
-    NEAR(4, "prim rotate(A: Buffer((n, 16), f32), P: Buffer((n,), i32), C: Buffer((n, 16), f32)) { for i in n { for v: vector in 8 { let t: f32 = f32(P[i]) * exp2(f32(v) * -0.5) * 0.001"
-        " C[i, v] = A[i, v] * cos(t) - A[i, v + 8] * sin(t) C[i, v + 8] = A[i, v] * sin(t) + A[i, v + 8] * cos(t) } } }"),
+    NEAR(16, "prim dot(A: Buffer((n, m), f32), B: Buffer((m,), f32), C: Buffer((n,), f32)) { for i: parallel in n { S "
+             "= alloc((), f32, local) S[] = 1000.0"
+             " for o: reduce in m // 8 { for v: vector reduce in 8 { S[] += A[i, o * 8 + v] * B[o * 8 + v] } } C[i] = "
+             "S[] } }"),
+    NEAR(16, "prim dot_fma(A: Buffer((n, m), f64), B: Buffer((m,), f64), C: Buffer((n,), f64)) { for i: parallel in n "
+             "{ S = alloc((), f64, local) S[] = 1000.0"
+             " for o: reduce in m // 4 { for v: vector reduce in 4 { S[] = fma(A[i, o * 4 + v], B[o * 4 + v], S[]) } } "
+             "C[i] = S[] } }"),
+    NEAR(16, "prim dot_outer(A: Buffer((n, m), f32), B: Buffer((m,), f32), C: Buffer((n,), f32)) { for i: parallel in "
+             "n { S = alloc((), f32, local) S[] = 1000.0"
+             " for v: vector reduce in 8 { for o: reduce in m // 8 { S[] += A[i, o * 8 + v] * B[o * 8 + v] } } C[i] = "
+             "S[] } }"),
+    NEAR(8, "prim softmax(A: Buffer((n, m), f32), C: Buffer((n, m), f32)) { for i: parallel in n { M = alloc((), f32, "
+            "local) S = alloc((), f32, local) M[] = -1000000.0 S[] = 0.0"
+            " for j: reduce in m { M[] max= A[i, j] } for o in m // 8 { for v: vector in 8 { C[i, o * 8 + v] = "
+            "exp(A[i, o * 8 + v] - M[]) } }"
+            " for t in m % 8 { C[i, m // 8 * 8 + t] = exp(A[i, m // 8 * 8 + t] - M[]) } for j: reduce in m { S[] += "
+            "C[i, j] }"
+            " for j in m { C[i, j] = C[i, j] / S[] } } }"),
+    NEAR(4, "prim matmul(A: Buffer((n, m), f32), B: Buffer((m, 32), f32), C: Buffer((n, 32), f32)) { for i: parallel "
+            "in n { for j in 2 {"
+            " S = alloc((2, 8), f32, local) for u: unroll in 2 { for v: vector in 8 { S[u, v] = 0.0 } }"
+            " for k: reduce in m { for u: unroll in 2 { for v: vector in 8 { S[u, v] = fma(A[i, k], B[k, j * 16 + u * "
+            "8 + v], S[u, v]) } } }"
+            " for u: unroll in 2 { for v: vector in 8 { C[i, j * 16 + u * 8 + v] = S[u, v] } } } } }"),
+    NEAR(4, "prim rotate(A: Buffer((n, 16), f32), P: Buffer((n,), i32), C: Buffer((n, 16), f32)) { for i in n { for v: "
+            "vector in 8 { let t: f32 = f32(P[i]) * exp2(f32(v) * -0.5) * 0.001"
+            " C[i, v] = A[i, v] * cos(t) - A[i, v + 8] * sin(t) C[i, v + 8] = A[i, v] * sin(t) + A[i, v + 8] * cos(t) "
+            "} } }"),
 };
-static const int64_t row_sizes[][3] = {{0, 0, 0}, {0, 5, 1}, {5, 0, 2}, {1, 1, 1}, {2, 8, 3}, {3, 7, 2}, {7, 33, 4}, {8, 16, 0}, {17, 31, 5},
-    {33, 64, 40}};
+static const int64_t row_sizes[][3] = {{0, 0, 0}, {0, 5, 1},  {5, 0, 2},  {1, 1, 1},   {2, 8, 3},
+                                       {3, 7, 2}, {7, 33, 4}, {8, 16, 0}, {17, 31, 5}, {33, 64, 40}};
 
 static test_case program_case(world *w, const rx_prim *p, uint32_t i, uint32_t s)
 {
@@ -455,7 +514,8 @@ static test_case program_case(world *w, const rx_prim *p, uint32_t i, uint32_t s
         c.syms[1] = row_sizes[s][0];
     }
     sizes(w, &c, 50 + i, true);
-    if (strstr(c.text, "strides")) fill(w, &c.in[0], RELAX_I32, 16 * c.syms[0] + 16, 3, true);  /* past the compact size */
+    if (strstr(c.text, "strides"))
+        fill(w, &c.in[0], RELAX_I32, 16 * c.syms[0] + 16, 3, true); /* past the compact size */
     return c;
 }
 
@@ -488,7 +548,11 @@ static void test_structures(void **state)
 }
 
 /* ---- accuracy of the functions against long double; RELAX_VERBOSE=1 prints the table ---- */
-typedef struct accuracy_row { const char *name; long double (*exact)(long double); double lo, hi, limit32, limit64; } accuracy_row;
+typedef struct accuracy_row {
+    const char *name;
+    long double (*exact)(long double);
+    double lo, hi, limit32, limit64;
+} accuracy_row;
 static long double rsqrt_exact(long double x) { return 1 / sqrtl(x); }
 static const accuracy_row accuracy_rows[] = {
     {"exp", expl, -110, 90, 1.3, 1.3},
@@ -536,7 +600,8 @@ static double accuracy_of(const accuracy_row *r, const loaded *l, uint32_t k, re
             e = isinf((double)y) && got == (double)y ? 0 : 1e30;
         } else {
             int bits = t == RELAX_F64 ? 53 : 24, low = t == RELAX_F64 ? -1074 : -149;
-            e = (double)(fabsl((long double)got - y) / ldexpl(1, y == 0 ? low : RX_MAX((y == 0 ? low : ilogbl(y)) - bits + 1, low)));
+            e = (double)(fabsl((long double)got - y) /
+                         ldexpl(1, y == 0 ? low : RX_MAX((y == 0 ? low : ilogbl(y)) - bits + 1, low)));
         }
         if (e > worst) worst = e;
     }
@@ -559,7 +624,8 @@ static void accuracy_on(const char *target)
             const accuracy_row *r = &accuracy_rows[i / 2];
             double e = accuracy_of(r, &l, i, i % 2 ? RELAX_F64 : RELAX_F32), limit = i % 2 ? r->limit64 : r->limit32;
             if (getenv("RELAX_VERBOSE"))
-                print_message("%-14s %-6s %s [%g, %g]: %.3f ulp\n", target, r->name, i % 2 ? "f64" : "f32", r->lo, r->hi, e);
+                print_message("%-14s %-6s %s [%g, %g]: %.3f ulp\n", target, r->name, i % 2 ? "f64" : "f32", r->lo,
+                              r->hi, e);
             if (!(e <= limit)) fail_msg("%s on %s [%g, %g]: %g ulp, limit %g", r->name, target, r->lo, r->hi, e, limit);
         }
         if (l.dl) rx_dl_close(l.dl);
@@ -577,32 +643,47 @@ static void test_accuracy(void **state)
 
 /* ---- what the default schedule makes of plain loops ---- */
 static const program plain[] = {
-    NEAR(-1e-5, "prim mm(A: Buffer((n, m), f32), B: Buffer((m, n), f32), C: Buffer((n, n), f32)) { for i in n { for j in n {"
-        " for r: reduce in m init C[i, j] = 0.0 { C[i, j] += A[i, r] * B[r, j] } } } }"),
-    NEAR(-1e-5, "prim mmt(A: Buffer((n, m), f32), B: Buffer((n, m), f32), C: Buffer((n, n), f32)) { for i in n { for j in n {"
-        " for r: reduce in m init C[i, j] = 0.0 { C[i, j] += A[i, r] * B[j, r] } } } }"),
-    NEAR(-1e-5, "prim mmh(A: Buffer((n, m), f32), B: Buffer((n, m), f16), C: Buffer((n, n), f32)) { for i in n { for j in n {"
-        " for r: reduce in m init C[i, j] = 0.0 { C[i, j] += A[i, r] * f32(B[j, r]) } } } }"),
+    NEAR(-1e-5,
+         "prim mm(A: Buffer((n, m), f32), B: Buffer((m, n), f32), C: Buffer((n, n), f32)) { for i in n { for j in n {"
+         " for r: reduce in m init C[i, j] = 0.0 { C[i, j] += A[i, r] * B[r, j] } } } }"),
+    NEAR(-1e-5,
+         "prim mmt(A: Buffer((n, m), f32), B: Buffer((n, m), f32), C: Buffer((n, n), f32)) { for i in n { for j in n {"
+         " for r: reduce in m init C[i, j] = 0.0 { C[i, j] += A[i, r] * B[j, r] } } } }"),
+    NEAR(-1e-5,
+         "prim mmh(A: Buffer((n, m), f32), B: Buffer((n, m), f16), C: Buffer((n, n), f32)) { for i in n { for j in n {"
+         " for r: reduce in m init C[i, j] = 0.0 { C[i, j] += A[i, r] * f32(B[j, r]) } } } }"),
     ROW("prim imm(A: Buffer((n, m), i8), B: Buffer((n, m), i8), C: Buffer((n, n), i32)) { for i in n { for j in n {"
         " for r: reduce in m init C[i, j] = 0 { C[i, j] += i32(A[i, r]) * i32(B[j, r]) } } } }"),
-    NEAR(-1e-5, "prim rms(X: Buffer((n, m), f32), W: Buffer((m,), f32), Y: Buffer((n, m), f32)) { for i in n { S = alloc((), f32, local)"
-        " for r: reduce in m init S[] = 0.0 { S[] += X[i, r] * X[i, r] } for j in m { Y[i, j] = X[i, j] * rsqrt(S[] / f32(max(m, 1)) + 1e-6) * W[j] } } }"),
-    NEAR(-1e-5, "prim softmax(A: Buffer((n, m), f32), C: Buffer((n, m), f32)) { for i in n { M = alloc((), f32, local) S = alloc((), f32, local)"
-        " for r: reduce in m init M[] = -3e38 { M[] max= A[i, r] } for r: reduce in m init S[] = 0.0 { S[] += exp(A[i, r] - M[]) }"
-        " for j in m { C[i, j] = exp(A[i, j] - M[]) / S[] } } }"),
-    NEAR(-1e-5, "prim silu(A: Buffer((n, m), f32), C: Buffer((n, m), f32)) { for i in n { for j in m { C[i, j] = A[i, j] / (1.0 + exp(-A[i, j])) } } }"),
+    NEAR(-1e-5, "prim rms(X: Buffer((n, m), f32), W: Buffer((m,), f32), Y: Buffer((n, m), f32)) { for i in n { S = "
+                "alloc((), f32, local)"
+                " for r: reduce in m init S[] = 0.0 { S[] += X[i, r] * X[i, r] } for j in m { Y[i, j] = X[i, j] * "
+                "rsqrt(S[] / f32(max(m, 1)) + 1e-6) * W[j] } } }"),
+    NEAR(-1e-5, "prim softmax(A: Buffer((n, m), f32), C: Buffer((n, m), f32)) { for i in n { M = alloc((), f32, local) "
+                "S = alloc((), f32, local)"
+                " for r: reduce in m init M[] = -3e38 { M[] max= A[i, r] } for r: reduce in m init S[] = 0.0 { S[] += "
+                "exp(A[i, r] - M[]) }"
+                " for j in m { C[i, j] = exp(A[i, j] - M[]) / S[] } } }"),
+    NEAR(-1e-5, "prim silu(A: Buffer((n, m), f32), C: Buffer((n, m), f32)) { for i in n { for j in m { C[i, j] = A[i, "
+                "j] / (1.0 + exp(-A[i, j])) } } }"),
     NEAR(-2e-3, "prim gelu16(A: Buffer((n, m), f16), C: Buffer((n, m), f16)) { for i in n { for j in m {"
-        " C[i, j] = f16(0.5 * f32(A[i, j]) * (1.0 + erf(f32(A[i, j]) * 0.70710678))) } } }"),
-    ROW("prim colsum(A: Buffer((n, m), i32), C: Buffer((m,), i32)) { for j in m { for i: reduce in n init C[j] = 0 { C[j] += A[i, j] } } }"),
-    ROW("prim argmax(A: Buffer((n, m), f32), C: Buffer((n,), i64)) { for i in n { V = alloc((), f32, local) V[] = -3e38 C[i] = 0"
+                " C[i, j] = f16(0.5 * f32(A[i, j]) * (1.0 + erf(f32(A[i, j]) * 0.70710678))) } } }"),
+    ROW("prim colsum(A: Buffer((n, m), i32), C: Buffer((m,), i32)) { for j in m { for i: reduce in n init C[j] = 0 { "
+        "C[j] += A[i, j] } } }"),
+    ROW("prim argmax(A: Buffer((n, m), f32), C: Buffer((n,), i64)) { for i in n { V = alloc((), f32, local) V[] = "
+        "-3e38 C[i] = 0"
         " for j: reduce in m { if A[i, j] > V[] { V[] = A[i, j] C[i] = j } } } }"),
-    ROW("prim reshape(A: Buffer((n, m), f32), C: Buffer((m, n), f32)) { for i in m { for j in n { C[i, j] = A[(i * n + j) // m, (i * n + j) % m] } } }"),
-    ROW("prim heads(A: Buffer((n, 48), f32), C: Buffer((3, n, 16), f32)) { for h in 3 { for i in n { for d in 16 { C[h, i, d] = A[i, h * 16 + d] } } } }"),
-    ROW("prim causal(A: Buffer((n, n), f32), C: Buffer((n, n), f32)) { for i in n { for j in n { C[i, j] = select(j <= i, A[i, j] * 0.125, -1e30) } } }"),
-    ROW("prim concat(A: Buffer((n, m), i16), B: Buffer((n, 5), i16), C: Buffer((n, m + 5), i16)) { for i in n { for j in m + 5 {"
+    ROW("prim reshape(A: Buffer((n, m), f32), C: Buffer((m, n), f32)) { for i in m { for j in n { C[i, j] = A[(i * n + "
+        "j) // m, (i * n + j) % m] } } }"),
+    ROW("prim heads(A: Buffer((n, 48), f32), C: Buffer((3, n, 16), f32)) { for h in 3 { for i in n { for d in 16 { "
+        "C[h, i, d] = A[i, h * 16 + d] } } } }"),
+    ROW("prim causal(A: Buffer((n, n), f32), C: Buffer((n, n), f32)) { for i in n { for j in n { C[i, j] = select(j <= "
+        "i, A[i, j] * 0.125, -1e30) } } }"),
+    ROW("prim concat(A: Buffer((n, m), i16), B: Buffer((n, 5), i16), C: Buffer((n, m + 5), i16)) { for i in n { for j "
+        "in m + 5 {"
         " C[i, j] = select(j < m, A[i, j], B[i, j - m]) } } }"),
     ROW("prim decode(Q: Buffer((n, 18), u8), C: Buffer((n, 32), f32)) { for i in n { for j in 32 {"
-        " C[i, j] = f32(i32((Q[i, 2 + j % 16] >> u8(j // 16 * 4)) & u8(15)) - i32(8)) * f32(bitcast(f16, u16(Q[i, 0]) | (u16(Q[i, 1]) << u16(8)) & u16(16383))) } } }"),
+        " C[i, j] = f32(i32((Q[i, 2 + j % 16] >> u8(j // 16 * 4)) & u8(15)) - i32(8)) * f32(bitcast(f16, u16(Q[i, 0]) "
+        "| (u16(Q[i, 1]) << u16(8)) & u16(16383))) } } }"),
 };
 
 static void test_schedules(void **state)
@@ -668,7 +749,8 @@ static void test_threads(void **state)
 static void test_checks(void **state)
 {
     static const char *const text = "prim gather(A: Buffer((n,), f32), I: Buffer((m,), i64), C: Buffer((m,), f32)) {"
-        " for i: parallel in m { assert I[i] >= 0 and I[i] < n, index \"index\" C[i] = A[I[i]] } for i: parallel in m { C[i] = C[i] + 1.0 } }";
+                                    " for i: parallel in m { assert I[i] >= 0 and I[i] < n, index \"index\" C[i] = "
+                                    "A[I[i]] } for i: parallel in m { C[i] = C[i] + 1.0 } }";
     static const char *const lanes = "prim gather(A: Buffer((n,), f32), I: Buffer((m,), i64), C: Buffer((m,), f32)) {"
         " for i: parallel in m // 4 { for v: vector in 4 { if I[i * 4 + v] != -7 {"
         " assert I[i * 4 + v] >= 0 and I[i * 4 + v] < n, index \"index\" C[i * 4 + v] = A[I[i * 4 + v]] } } } }";
@@ -808,7 +890,8 @@ static void emulate(world *w, const char *dir, test_case *cases, const uint32_t 
     assert_int_equal(rx_file_write(path, l->code.so, l->code.so_size), 0);
     snprintf(path, sizeof path, "%s/jobs", dir);
     assert_int_equal(rx_file_write(path, b.at, b.n), 0);
-    snprintf(cmd, sizeof cmd, "qemu-aarch64 -L /usr/aarch64-linux-gnu %s/run %s/k.so %s/jobs %s/results", dir, dir, dir, dir);
+    snprintf(cmd, sizeof cmd, "qemu-aarch64 -L /usr/aarch64-linux-gnu %s/run %s/k.so %s/jobs %s/results", dir, dir, dir,
+             dir);
     assert_true(shell(cmd));
     snprintf(path, sizeof path, "%s/results", dir);
     assert_int_equal(rx_file_map(path, &out), 0);
@@ -852,9 +935,12 @@ static void test_aarch64(void **state)
 {
     char dir[] = "/tmp/relax-test-XXXXXX", cmd[512];
     (void)state;
-    if (!shell("aarch64-linux-gnu-gcc --version >/dev/null 2>&1") || !shell("qemu-aarch64 --version >/dev/null 2>&1")) skip();
+    if (!shell("aarch64-linux-gnu-gcc --version >/dev/null 2>&1") || !shell("qemu-aarch64 --version >/dev/null 2>&1"))
+        skip();
     assert_non_null(mkdtemp(dir));
-    snprintf(cmd, sizeof cmd, "aarch64-linux-gnu-gcc -std=c17 -D_GNU_SOURCE -O1 -Isrc tests/unit/cross/run_kernels.c -o %s/run -ldl", dir);
+    snprintf(cmd, sizeof cmd,
+             "aarch64-linux-gnu-gcc -std=c17 -D_GNU_SOURCE -O1 -Isrc tests/unit/cross/run_kernels.c -o %s/run -ldl",
+             dir);
     assert_true(shell(cmd));
     world w;
     open_world(&w);

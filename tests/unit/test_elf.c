@@ -1,4 +1,5 @@
-/* test_elf.c: objects of the C compiler through the ELF writer: run what must work, name what must not, survive damage. */
+/* test_elf.c: objects of the C compiler through the ELF writer: run what must work, name what must not, survive damage.
+ */
 #include "testlib.h"
 
 #include "codegen/codegen.h"
@@ -9,19 +10,24 @@
 static char folder[] = "/tmp/relax-elf-XXXXXX";
 static const char *const program =
     "#include <stdint.h>\n"
-    "typedef struct { void *const *bufs; const int64_t *syms; int32_t *err; int64_t part, nparts; void *scratch; } args;\n"
-    "static int add(int a) { return a + 1; } static int twice(int a) { return a * 2; } static int neg(int a) { return -a; }\n"
-    "static int (*const table[])(int) = {add, twice, neg};\n"               /* .data.rel.ro */
-    "static int (*volatile changed)(int) = neg;\n"                          /* .data with an address */
+    "typedef struct { void *const *bufs; const int64_t *syms; int32_t *err; int64_t part, nparts; void *scratch; } "
+    "args;\n"
+    "static int add(int a) { return a + 1; } static int twice(int a) { return a * 2; } static int neg(int a) { return "
+    "-a; }\n"
+    "static int (*const table[])(int) = {add, twice, neg};\n" /* .data.rel.ro */
+    "static int (*volatile changed)(int) = neg;\n"            /* .data with an address */
     "static const char *volatile words[3] = {\"zero\", \"one\", \"two\"};\n"
-    "int visible = 40; int zeroed[100]; static double other[33] = {1.5, 2.5};\n"   /* through the GOT */
+    "int visible = 40; int zeroed[100]; static double other[33] = {1.5, 2.5};\n" /* through the GOT */
     "__attribute__((noinline)) int pick(int k, int v) { return table[k](v); }\n"
     "__attribute__((noinline)) static const char *name(int k) {\n"
-    "  switch (k) { case 0: return \"a\"; case 1: return \"bb\"; case 2: return \"ccc\"; case 3: return \"dddd\"; case 4: return \"e\"; case 5: return \"ffffff\"; }\n"
+    "  switch (k) { case 0: return \"a\"; case 1: return \"bb\"; case 2: return \"ccc\"; case 3: return \"dddd\"; case "
+    "4: return \"e\"; case 5: return \"ffffff\"; }\n"
     "  return \"none\"; }\n"
-    "void first(const args *a) { int32_t *o = a->bufs[0]; for (int k = 0; k < 3; k++) o[k] = pick(k, (int)a->syms[0]);\n"
+    "void first(const args *a) { int32_t *o = a->bufs[0]; for (int k = 0; k < 3; k++) o[k] = pick(k, "
+    "(int)a->syms[0]);\n"
     "  o[3] = changed(5); visible += 2; o[4] = visible; zeroed[99] += 7; o[5] = zeroed[99]; o[6] = words[2][1]; }\n"
-    "void second(const args *a) { int32_t *o = a->bufs[0]; const char *s = name((int)a->syms[0]); int n = 0; while (s[n]) n++;\n"
+    "void second(const args *a) { int32_t *o = a->bufs[0]; const char *s = name((int)a->syms[0]); int n = 0; while "
+    "(s[n]) n++;\n"
     "  o[0] = n; o[1] = (int32_t)(other[1] * 2); }\n";
 
 typedef struct object { relax_context *ctx; tl_heap heap; rx_arena a; rx_file file; } object;
@@ -56,7 +62,8 @@ static void run_entries(const rx_kernel_fn *f)
     void *bufs[1] = {out};
     rx_kernel_args a = {bufs, &sym, &err, 0, 1, NULL};
     f[0](&a);
-    assert_true(out[0] == 22 && out[1] == 42 && out[2] == -21 && out[3] == -5 && out[4] == 42 && out[5] == 7 && out[6] == 'w');
+    assert_true(out[0] == 22 && out[1] == 42 && out[2] == -21 && out[3] == -5 && out[4] == 42 && out[5] == 7 &&
+                out[6] == 'w');
     f[0](&a);
     assert_true(out[4] == 44 && out[5] == 14);
     sym = 5;
@@ -75,7 +82,7 @@ static void no_complaints(const uint8_t *so, size_t n)
     if (system("readelf --version >/dev/null 2>&1") != 0) return;
     snprintf(cmd, sizeof cmd, "! readelf -aW %s 2>&1 | grep -E 'rror|arning'", path);
     assert_int_equal(system(cmd), 0);
-    snprintf(cmd, sizeof cmd, "test \"$(readelf -Ws --dyn-syms %s | grep -c UND)\" -le 2", path);       /* the null symbols */
+    snprintf(cmd, sizeof cmd, "test \"$(readelf -Ws --dyn-syms %s | grep -c UND)\" -le 2", path); /* the null symbols */
     assert_int_equal(system(cmd), 0);
 }
 
@@ -116,17 +123,22 @@ static void test_run(void **state)
     }
 }
 
-/* the same program for aarch64, run under an emulator: second(args) only reads, first(args) uses every kind of address */
+/* the same program for aarch64, run under an emulator: second(args) only reads, first(args) uses every kind of address
+ */
 static void test_aarch64(void **state)
 {
-    static const char *const flags[] = {"-O0 -fPIC", "-O2 -fPIC", "-O2 -fPIC -fcommon", "-O2 -fpie -fvisibility=hidden"};
+    static const char *const flags[] = {"-O0 -fPIC", "-O2 -fPIC", "-O2 -fPIC -fcommon",
+                                        "-O2 -fpie -fvisibility=hidden"};
     char cmd[512], path[128];
     object o;
     uint8_t *so = NULL;
     size_t n = 0;
     (void)state;
-    if (system("aarch64-linux-gnu-gcc --version >/dev/null 2>&1 && qemu-aarch64 --version >/dev/null 2>&1") != 0) skip();
-    snprintf(cmd, sizeof cmd, "aarch64-linux-gnu-gcc -std=c17 -D_GNU_SOURCE -O1 -Isrc tests/unit/cross/run_kernels.c -o %s/run -ldl", folder);
+    if (system("aarch64-linux-gnu-gcc --version >/dev/null 2>&1 && qemu-aarch64 --version >/dev/null 2>&1") != 0)
+        skip();
+    snprintf(cmd, sizeof cmd,
+             "aarch64-linux-gnu-gcc -std=c17 -D_GNU_SOURCE -O1 -Isrc tests/unit/cross/run_kernels.c -o %s/run -ldl",
+             folder);
     assert_int_equal(system(cmd), 0);
     for (uint32_t i = 0; i < RX_COUNT(flags); i++) {
         assert_true(build("aarch64-linux-gnu-gcc", flags[i], program, &o));
@@ -142,7 +154,8 @@ static void test_aarch64(void **state)
         memcpy(bytes + 29, &size, 8);
         snprintf(path, sizeof path, "%s/jobs", folder);
         assert_int_equal(rx_file_write(path, bytes, sizeof bytes), 0);
-        snprintf(cmd, sizeof cmd, "qemu-aarch64 -L /usr/aarch64-linux-gnu %s/run %s/x.so %s/jobs %s/results", folder, folder, folder, folder);
+        snprintf(cmd, sizeof cmd, "qemu-aarch64 -L /usr/aarch64-linux-gnu %s/run %s/x.so %s/jobs %s/results", folder,
+                 folder, folder, folder);
         assert_int_equal(system(cmd), 0);
         rx_file r;
         int32_t out[9];
@@ -150,7 +163,8 @@ static void test_aarch64(void **state)
         assert_int_equal(rx_file_map(path, &r), 0);
         assert_int_equal(r.size, sizeof out);
         memcpy(out, r.at, sizeof out);
-        assert_true(out[1] == 22 && out[2] == 42 && out[3] == -21 && out[4] == -5 && out[5] == 42 && out[6] == 7 && out[7] == 'w');
+        assert_true(out[1] == 22 && out[2] == 42 && out[3] == -21 && out[4] == -5 && out[5] == 42 && out[6] == 7 &&
+                    out[7] == 'w');
         rx_file_unmap(&r);
         drop(&o);
     }
@@ -162,7 +176,8 @@ static const refused refusals[] = {
     {"-O1 -fPIC", "double exp(double); double f(double x) { return exp(x) + 1; }", "f", "exp"},
     {"-O1 -fPIC", "extern int a; double exp(double); int f(void) { return a + (int)exp(a); }", "f", ", "},
     {"-O1 -fPIC", "_Thread_local int t; int f(void) { return t++; }", "f", "thread-local"},
-    {"-O1 -fPIC", "int f(void) { return 1; } int x; __attribute__((constructor)) static void g(void) { x = 1; }", "f", "constructor"},
+    {"-O1 -fPIC", "int f(void) { return 1; } int x; __attribute__((constructor)) static void g(void) { x = 1; }", "f",
+     "constructor"},
     {"-O1 -fPIC", "int f(void) { return 1; }", "g", "'g'"},
     {"-O1 -fPIC", "int g; int f(void) { return g; }", "g", "'g'"},
     {"-O1 -fno-pic -no-pie -mcmodel=small", "int g[100]; int f(int i) { return g[i]; }", "f", "position-independent"},

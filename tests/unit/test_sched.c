@@ -21,7 +21,8 @@ static void run_copy(rx_tb *t, const rx_prim *p, const int64_t *syms, tt_args *a
     tt_guards(p, a);
 }
 
-/* shapes by number: all dims small, or one larger than every block; few elements in all, because the interpreter is slow */
+/* shapes by number: all dims small, or one larger than every block; few elements in all, because the interpreter is
+ * slow */
 static void shape(uint32_t number, uint32_t n, int64_t *syms)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -110,27 +111,64 @@ static void test_exact(void **state)
 }
 
 /* --- the transformations by name: what is done to which loop, and whether it is allowed --- */
-#define COPY "prim f(X: Buffer((n, m), f32), Y: Buffer((n, m), f32)) { for i in n { for j in m { Y[i, j] = X[i, j] } } }"
-#define SUM "prim f(X: Buffer((n, m), i32), Y: Buffer((n,), i32)) { for i in n { for r: reduce in m init { Y[i] = 1 } { Y[i] += X[i, r] } } }"
+#define COPY                                                                                                           \
+    "prim f(X: Buffer((n, m), f32), Y: Buffer((n, m), f32)) { for i in n { for j in m { Y[i, j] = X[i, j] } } }"
+#define SUM                                                                                                            \
+    "prim f(X: Buffer((n, m), i32), Y: Buffer((n,), i32)) { for i in n { for r: reduce in m init { Y[i] = 1 } { Y[i] " \
+    "+= X[i, r] } } }"
 #define ONE(value) "prim f(X: Buffer((n,), f32), Y: Buffer((n*2 + 8,), f32)) { for i in n { " value " } }"
-#define TWO(value) "prim f(X: Buffer((n, m), f32), Y: Buffer((n*m + n + m, n + m), f32)) { for i in n { for j in m { " value " } } }"
-static const struct { bool allowed; const char *steps, *text; } steps[] = {
-    {true, "split i 4 guard", COPY}, {true, "split i 4 loop", COPY}, {true, "split j 3 loop, split i 2 guard", COPY},
-    {true, "split j 8 loop, vectorize ji", COPY}, {true, "fuse i", COPY}, {true, "parallel i, fuse i", COPY}, {true, "reorder i", COPY},
-    {true, "parallel i", COPY}, {true, "reorder i, parallel j", COPY}, {true, "split j 8 loop, unroll ji", COPY},
-    {true, "split r 8 loop, vectorize ri", SUM}, {true, "parallel i", SUM}, {true, "split r 4 guard, unroll ri", SUM},
-    {false, "vectorize j", COPY}, {false, "unroll i", COPY}, {false, "split q 4 loop", COPY}, {false, "split i 0 loop", COPY}, {false, "parallel j", COPY},
-    {false, "parallel i, fuse i", TWO("Y[i, 0] = X[i, j]")}, {false, "fuse j", COPY}, {false, "reorder i", SUM}, {false, "fuse i", SUM}, {false, "split i 65 loop, vectorize ii", COPY},
-    {true, "parallel i", ONE("Y[i] = X[i]")}, {true, "parallel i", ONE("Y[2*i + 1] = X[i]")}, {true, "parallel i", ONE("Y[n - i] = X[i]")},
-    {true, "parallel i", ONE("Y[i] = Y[i] + X[i]")}, {true, "parallel i", ONE("let k: i64 = i//2 Y[i] = X[k]")},
-    {true, "parallel i", ONE("S = alloc((4,), f32, local) S[i%4] = X[i] Y[i] = S[i%4]")}, {true, "parallel i", ONE("for u in 2 { Y[i*2 + u] = X[i] }")},
-    {false, "parallel i", ONE("Y[0] = X[i]")}, {false, "parallel i", ONE("Y[i//2] = X[i]")}, {false, "parallel i", ONE("Y[i%4] = X[i]")},
-    {false, "parallel i", ONE("Y[i] = Y[i + 1]")}, {false, "parallel i", ONE("Y[i] = Y[0]")}, {false, "parallel i", ONE("Y[i] = X[i] Y[i + 1] = 1.0")},
-    {false, "parallel i", ONE("for u in 3 { Y[i*2 + u] = X[i] }")}, {false, "parallel i", ONE("Y[i*i] = X[i]")},
-    {false, "parallel i", ONE("let k: i64 = i//2 Y[k] = X[i]")}, {false, "parallel i", ONE("Y[i64(X[i])] = 1.0")},
-    {true, "parallel i", TWO("Y[i*m + j, 0] = X[i, j]")}, {true, "reorder i", TWO("Y[i*m + j, 0] = X[i, j]")}, {true, "parallel i", TWO("Y[j, i] = X[i, j]")},
-    {false, "parallel i", TWO("Y[i + j, 0] = X[i, j]")}, {false, "reorder i", TWO("Y[i + j, 0] = X[i, j]")}, {false, "parallel i", TWO("Y[j, 0] = X[i, j]")},
-    {false, "reorder i", TWO("Y[0, 0] = X[i, j]")}, {true, "reorder i", TWO("Y[i, j] = X[i, j]")},
+#define TWO(value)                                                                                                     \
+    "prim f(X: Buffer((n, m), f32), Y: Buffer((n*m + n + m, n + m), f32)) { for i in n { for j in m { " value " } } }"
+static const struct { bool allowed; const char *steps, *text;
+} steps[] = {
+    {true, "split i 4 guard", COPY},
+    {true, "split i 4 loop", COPY},
+    {true, "split j 3 loop, split i 2 guard", COPY},
+    {true, "split j 8 loop, vectorize ji", COPY},
+    {true, "fuse i", COPY},
+    {true, "parallel i, fuse i", COPY},
+    {true, "reorder i", COPY},
+    {true, "parallel i", COPY},
+    {true, "reorder i, parallel j", COPY},
+    {true, "split j 8 loop, unroll ji", COPY},
+    {true, "split r 8 loop, vectorize ri", SUM},
+    {true, "parallel i", SUM},
+    {true, "split r 4 guard, unroll ri", SUM},
+    {false, "vectorize j", COPY},
+    {false, "unroll i", COPY},
+    {false, "split q 4 loop", COPY},
+    {false, "split i 0 loop", COPY},
+    {false, "parallel j", COPY},
+    {false, "parallel i, fuse i", TWO("Y[i, 0] = X[i, j]")},
+    {false, "fuse j", COPY},
+    {false, "reorder i", SUM},
+    {false, "fuse i", SUM},
+    {false, "split i 65 loop, vectorize ii", COPY},
+    {true, "parallel i", ONE("Y[i] = X[i]")},
+    {true, "parallel i", ONE("Y[2*i + 1] = X[i]")},
+    {true, "parallel i", ONE("Y[n - i] = X[i]")},
+    {true, "parallel i", ONE("Y[i] = Y[i] + X[i]")},
+    {true, "parallel i", ONE("let k: i64 = i//2 Y[i] = X[k]")},
+    {true, "parallel i", ONE("S = alloc((4,), f32, local) S[i%4] = X[i] Y[i] = S[i%4]")},
+    {true, "parallel i", ONE("for u in 2 { Y[i*2 + u] = X[i] }")},
+    {false, "parallel i", ONE("Y[0] = X[i]")},
+    {false, "parallel i", ONE("Y[i//2] = X[i]")},
+    {false, "parallel i", ONE("Y[i%4] = X[i]")},
+    {false, "parallel i", ONE("Y[i] = Y[i + 1]")},
+    {false, "parallel i", ONE("Y[i] = Y[0]")},
+    {false, "parallel i", ONE("Y[i] = X[i] Y[i + 1] = 1.0")},
+    {false, "parallel i", ONE("for u in 3 { Y[i*2 + u] = X[i] }")},
+    {false, "parallel i", ONE("Y[i*i] = X[i]")},
+    {false, "parallel i", ONE("let k: i64 = i//2 Y[k] = X[i]")},
+    {false, "parallel i", ONE("Y[i64(X[i])] = 1.0")},
+    {true, "parallel i", TWO("Y[i*m + j, 0] = X[i, j]")},
+    {true, "reorder i", TWO("Y[i*m + j, 0] = X[i, j]")},
+    {true, "parallel i", TWO("Y[j, i] = X[i, j]")},
+    {false, "parallel i", TWO("Y[i + j, 0] = X[i, j]")},
+    {false, "reorder i", TWO("Y[i + j, 0] = X[i, j]")},
+    {false, "parallel i", TWO("Y[j, 0] = X[i, j]")},
+    {false, "reorder i", TWO("Y[0, 0] = X[i, j]")},
+    {true, "reorder i", TWO("Y[i, j] = X[i, j]")},
 };
 
 static rx_ex found;
@@ -153,9 +191,11 @@ static bool do_step(rx_tb *t, rx_prim *p, const char *step)
     rx_stmt_visit(p->body, find_var, NULL);
     if (!strcmp(what, "split"))
         return rx_sched_split(t, p, found, factor, !strcmp(tail, "guard") ? RX_TAIL_GUARD : RX_TAIL_LOOP, &a, &b);
-    return !strcmp(what, "fuse") ? rx_sched_fuse(t, p, found, &a) : !strcmp(what, "reorder") ? rx_sched_reorder(t, p, found)
-         : !strcmp(what, "parallel") ? rx_sched_parallel(t, p, found) : !strcmp(what, "unroll") ? rx_sched_unroll(t, p, found)
-         : rx_sched_vectorize(t, p, found);
+    return !strcmp(what, "fuse")       ? rx_sched_fuse(t, p, found, &a)
+           : !strcmp(what, "reorder")  ? rx_sched_reorder(t, p, found)
+           : !strcmp(what, "parallel") ? rx_sched_parallel(t, p, found)
+           : !strcmp(what, "unroll")   ? rx_sched_unroll(t, p, found)
+                                       : rx_sched_vectorize(t, p, found);
 }
 
 static void test_steps(void **state)
@@ -189,6 +229,7 @@ static void test_steps(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps), cmocka_unit_test(test_default), cmocka_unit_test(test_exact)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps), cmocka_unit_test(test_default),
+                                       cmocka_unit_test(test_exact)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

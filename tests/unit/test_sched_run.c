@@ -64,7 +64,8 @@ static void check(rx_tb *t, const rx_prim *p, const rx_prim *q, const rx_kernel_
         tt_guards(p, &b);
         double d = tt_difference(p, &a, &b, false);
         if (d > (p->params[p->nparams - 1]->dtype == RELAX_F16 ? 4e-3 : 2e-5))
-            fail_msg("%s, symbols %d %d %d: difference %g\n%s", p->name, (int)syms[0], (int)syms[1], (int)syms[2], d, tt_text(t, q));
+            fail_msg("%s, symbols %d %d %d: difference %g\n%s", p->name, (int)syms[0], (int)syms[1], (int)syms[2], d,
+                     tt_text(t, q));
     }
 }
 

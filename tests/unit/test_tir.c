@@ -4,7 +4,8 @@
 
 /* --- printing --- */
 /* text -> text; NULL: the input itself with its line breaks */
-static const struct { const char *in, *out; } prints[] = {
+static const struct { const char *in, *out;
+} prints[] = {
     {"prim a(X: Buffer((n,), f32), Y: Buffer((n,), f32)) { for i in n { Y[i] = X[i] } }",
      "prim a(X: Buffer((n,), f32), Y: Buffer((n,), f32)) {\n"
      "  for i in n {\n"
@@ -17,7 +18,8 @@ static const struct { const char *in, *out; } prints[] = {
      "  S[0, 1] = f64(0.1)\n"
      "  Y[] = f16(S[0, 1])\n"
      "}\n"},
-    {"prim c(Y: Buffer((n,), i32)) { { S = alloc((), i32, local) S[] = 1 Y[0] = S[] } { let t: i64 = n - 1 Y[t] = 2 } Y[1] = 3 }",
+    {"prim c(Y: Buffer((n,), i32)) { { S = alloc((), i32, local) S[] = 1 Y[0] = S[] } { let t: i64 = n - 1 Y[t] = 2 } "
+     "Y[1] = 3 }",
      "prim c(Y: Buffer((n,), i32)) {\n"
      "  {\n"
      "    S = alloc((), i32, local)\n"
@@ -30,16 +32,19 @@ static const struct { const char *in, *out; } prints[] = {
      "  }\n"
      "  Y[1] = i32(3)\n"
      "}\n"},
-    {"prim d(X: Buffer((n, m), f32, strides=(m*2, 2)), Y: Buffer((n,), f32); p) where n <= 64, p%4 == 0, p <= m from \"sum\" {"
+    {"prim d(X: Buffer((n, m), f32, strides=(m*2, 2)), Y: Buffer((n,), f32); p) where n <= 64, p%4 == 0, p <= m from "
+     "\"sum\" {"
      " for i: parallel in n { for r: reduce in p..m init Y[i] = 0.0 { Y[i] += X[i, r] } } }",
-     "prim d(X: Buffer((n, m), f32, strides=(m*2, 2)), Y: Buffer((n,), f32); p) where n <= 64, p%4 == 0, p <= m from \"sum\" {\n"
+     "prim d(X: Buffer((n, m), f32, strides=(m*2, 2)), Y: Buffer((n,), f32); p) where n <= 64, p%4 == 0, p <= m from "
+     "\"sum\" {\n"
      "  for i: parallel in n {\n"
      "    for r: reduce in p..m init { Y[i] = 0.0 } {\n"
      "      Y[i] += X[i, r]\n"
      "    }\n"
      "  }\n"
      "}\n"},
-    {"prim e(I: Buffer((n,), i64), Y: Buffer((m,), f32)) { for i in I[0]..+I[1] { Y[i] max= 1.0 Y[i] min= 2.0 Y[i] *= 3.0 Y[i] -= 1.0 } }",
+    {"prim e(I: Buffer((n,), i64), Y: Buffer((m,), f32)) { for i in I[0]..+I[1] { Y[i] max= 1.0 Y[i] min= 2.0 Y[i] *= "
+     "3.0 Y[i] -= 1.0 } }",
      "prim e(I: Buffer((n,), i64), Y: Buffer((m,), f32)) {\n"
      "  for i in I[0]..+I[1] {\n"
      "    Y[i] max= 1.0\n"
@@ -48,8 +53,10 @@ static const struct { const char *in, *out; } prints[] = {
      "    Y[i] -= 1.0\n"
      "  }\n"
      "}\n"},
-    {"prim f(Y: Buffer((n,), f32)) { for v: vector in 8 { if v < n { Y[v] = 1.0 } else if v == n { Y[0] = 2.0 } else { } }"
-     " for u: unroll in 4 { prefetch Y[u] } for r: vector reduce in 8 { Y[0] += 1.0 } assert 1 < n, div_zero \"a \\\"b\\\"\" }",
+    {"prim f(Y: Buffer((n,), f32)) { for v: vector in 8 { if v < n { Y[v] = 1.0 } else if v == n { Y[0] = 2.0 } else { "
+     "} }"
+     " for u: unroll in 4 { prefetch Y[u] } for r: vector reduce in 8 { Y[0] += 1.0 } assert 1 < n, div_zero \"a "
+     "\\\"b\\\"\" }",
      "prim f(Y: Buffer((n,), f32)) {\n"
      "  for v: vector in 8 {\n"
      "    if v < n {\n"
@@ -101,7 +108,8 @@ static void test_names(void **state)
         rx_tb t = {ctx, rx_scratch(&ctx->heap)};
         rx_ex n = rx_sym_new(ctx, "i", RELAX_I64), m = rx_sym_new(ctx, "i", RELAX_I64), dims[2] = {n, m};
         rx_ex i = rx_loopvar(&t, "i"), j = rx_loopvar(&t, "exp"), k = rx_loopvar(&t, "a b");
-        relax_buffer *x = rx_buffer(&t, "i", RELAX_F32, RX_MEM_GLOBAL, dims, 2), *s = rx_buffer(&t, "i", RELAX_F32, RX_MEM_LOCAL, NULL, 0);
+        relax_buffer *x = rx_buffer(&t, "i", RELAX_F32, RX_MEM_GLOBAL, dims, 2),
+                     *s = rx_buffer(&t, "i", RELAX_F32, RX_MEM_LOCAL, NULL, 0);
         rx_ex at[2] = {i, rx_add(ctx, j, rx_muli(ctx, k, 3))};
         rx_stmt *b = rx_store(&t, x, at, 2, rx_add(ctx, rx_at(&t, x, at, 2), rx_at(&t, s, NULL, 0)));
         b = rx_loop_s(&t, i, n, rx_loop_s(&t, j, m, rx_loop_s(&t, k, rx_int(ctx, 1), b)));
@@ -128,22 +136,27 @@ static void test_names(void **state)
 }
 
 /* --- equality --- */
-static const struct { bool equal; const char *a, *b; } pairs[] = {
+static const struct { bool equal; const char *a, *b;
+} pairs[] = {
     {true, "prim a(X: Buffer((n, m), f32)) { for i in n { for j in m { X[i, j] = f32(j*4 + i) } } }",
-           "prim b(Z: Buffer((q, p), f32)) { for x in q { for a in p { Z[x, a] = f32(x + 4*a) } } }"},
-    {true, "prim a(X: Buffer((z, y), f32)) { if z < y { X[0, 0] = 1.0 } }", "prim a(X: Buffer((y, z), f32)) { if y < z { X[0, 0] = 1.0 } }"},
-    {false, "prim a(X: Buffer((z, y), f32)) { if z < y { X[0, 0] = 1.0 } }", "prim a(X: Buffer((y, z), f32)) { if z < y { X[0, 0] = 1.0 } }"},
-    {false, "prim a(X: Buffer((n,), f32)) { for i in n { X[i] = 1.0 } }", "prim a(X: Buffer((n,), f32)) { for i: parallel in n { X[i] = 1.0 } }"},
+     "prim b(Z: Buffer((q, p), f32)) { for x in q { for a in p { Z[x, a] = f32(x + 4*a) } } }"},
+    {true, "prim a(X: Buffer((z, y), f32)) { if z < y { X[0, 0] = 1.0 } }",
+     "prim a(X: Buffer((y, z), f32)) { if y < z { X[0, 0] = 1.0 } }"},
+    {false, "prim a(X: Buffer((z, y), f32)) { if z < y { X[0, 0] = 1.0 } }",
+     "prim a(X: Buffer((y, z), f32)) { if z < y { X[0, 0] = 1.0 } }"},
+    {false, "prim a(X: Buffer((n,), f32)) { for i in n { X[i] = 1.0 } }",
+     "prim a(X: Buffer((n,), f32)) { for i: parallel in n { X[i] = 1.0 } }"},
     {false, "prim a(X: Buffer((n,), f32)) { X[0] = 1.0 }", "prim a(X: Buffer((n,), f64)) { X[0] = 1.0 }"},
     {false, "prim a(X: Buffer((n, n), f32)) { X[0, 0] = 1.0 }", "prim a(X: Buffer((n, m), f32)) { X[0, 0] = 1.0 }"},
     {false, "prim a(X: Buffer((n, m), f32)) { X[0, 0] = 1.0 }", "prim a(X: Buffer((n, n), f32)) { X[0, 0] = 1.0 }"},
     {false, "prim a(X: Buffer((n,), f32), Y: Buffer((n,), f32)) { X[0] = Y[0] }",
-            "prim a(X: Buffer((n,), f32), Y: Buffer((n,), f32)) { Y[0] = X[0] }"},
-    {false, "prim a(X: Buffer((n,), f32)) where n <= 4 { X[0] = 1.0 }", "prim a(X: Buffer((n,), f32)) where n <= 5 { X[0] = 1.0 }"},
+     "prim a(X: Buffer((n,), f32), Y: Buffer((n,), f32)) { Y[0] = X[0] }"},
+    {false, "prim a(X: Buffer((n,), f32)) where n <= 4 { X[0] = 1.0 }",
+     "prim a(X: Buffer((n,), f32)) where n <= 5 { X[0] = 1.0 }"},
     {true, "prim a(X: Buffer((n,), i32)) { let a: i32 = X[0] let b: i32 = X[1] X[0] = a - b }",
-           "prim a(X: Buffer((n,), i32)) { let b: i32 = X[0] let a: i32 = X[1] X[0] = b - a }"},
+     "prim a(X: Buffer((n,), i32)) { let b: i32 = X[0] let a: i32 = X[1] X[0] = b - a }"},
     {false, "prim a(X: Buffer((n,), i32)) { let a: i32 = X[0] let b: i32 = X[1] X[0] = a - b }",
-            "prim a(X: Buffer((n,), i32)) { let a: i32 = X[0] let b: i32 = X[1] X[0] = b - a }"},
+     "prim a(X: Buffer((n,), i32)) { let a: i32 = X[0] let b: i32 = X[1] X[0] = b - a }"},
 };
 
 static void test_equal(void **state)
@@ -229,23 +242,32 @@ static void test_bad_text(void **state)
 
 /* --- verifier --- */
 /* breaks: the words that the last message must hold, or NULL for none; unproved: number of accesses */
-static const struct { const char *broken; uint32_t unproved; const char *text; } verdicts[] = {
+static const struct { const char *broken; uint32_t unproved; const char *text;
+} verdicts[] = {
     {NULL, 0, "prim a(X: Buffer((n, m), f32)) { for i in n { for j in m { X[i, j] = 1.0 } } }"},
     {NULL, 0, "prim a(X: Buffer((n,), f32)) { for i in n//4 { for u in 4 { X[i*4 + u] = 1.0 } } }"},
-    {NULL, 0, "prim a(X: Buffer((n,), f32)) { for i in (n + 3)//4 { for u in 4 { if i*4 + u < n { X[i*4 + u] = 1.0 } } } }"},
-    {NULL, 0, "prim a(X: Buffer((n,), f32), Y: Buffer((n + 2,), f32)) {"
-              " for i in n + 2 { Y[i] = select(1 <= i and i < n + 1, X[i - 1], 0.0) } }"},
-    {NULL, 1, "prim a(X: Buffer((n,), f32), Y: Buffer((n + 2,), f32)) { for i in n + 2 { Y[i] = select(1 <= i, X[i - 1], 0.0) } }"},
+    {NULL, 0,
+     "prim a(X: Buffer((n,), f32)) { for i in (n + 3)//4 { for u in 4 { if i*4 + u < n { X[i*4 + u] = 1.0 } } } }"},
+    {NULL, 0,
+     "prim a(X: Buffer((n,), f32), Y: Buffer((n + 2,), f32)) {"
+     " for i in n + 2 { Y[i] = select(1 <= i and i < n + 1, X[i - 1], 0.0) } }"},
+    {NULL, 1,
+     "prim a(X: Buffer((n,), f32), Y: Buffer((n + 2,), f32)) { for i in n + 2 { Y[i] = select(1 <= i, X[i - 1], 0.0) } "
+     "}"},
     {NULL, 0, "prim a(X: Buffer((n*2,), f32), Y: Buffer((n,), f32)) { for i in n { Y[i] = X[i*2 + 1] } }"},
     {NULL, 1, "prim a(X: Buffer((n,), f32), Y: Buffer((m,), f32)) { for i in n { Y[i] = X[i] } }"},
     {NULL, 0, "prim a(X: Buffer((n,), f32), Y: Buffer((m,), f32)) where n <= m { for i in n { Y[i] = X[i] } }"},
-    {NULL, 1, "prim a(I: Buffer((n,), i32), X: Buffer((m,), f32), Y: Buffer((n,), f32)) { for i in n { Y[i] = X[i64(I[i])] } }"},
-    {NULL, 0, "prim a(I: Buffer((n,), i32), X: Buffer((m,), f32), Y: Buffer((n,), f32)) { for i in n {"
-              " let k: i64 = i64(I[i]) assert 0 <= k and k < m, index Y[i] = X[k] } }"},
-    {NULL, 0, "prim a(I: Buffer((n,), i64), X: Buffer((m,), f32), Y: Buffer((n,), f32)) { for i in n {"
-              " assert 0 <= I[i] and I[i] < m, index Y[i] = X[I[i]] } }"},
-    {NULL, 1, "prim a(I: Buffer((n,), i64), X: Buffer((m,), f32), Y: Buffer((n,), f32)) { for i in n {"
-              " assert 0 <= I[i] and I[i] < m, index I[0] = 7 Y[i] = X[I[i]] } }"},
+    {NULL, 1,
+     "prim a(I: Buffer((n,), i32), X: Buffer((m,), f32), Y: Buffer((n,), f32)) { for i in n { Y[i] = X[i64(I[i])] } }"},
+    {NULL, 0,
+     "prim a(I: Buffer((n,), i32), X: Buffer((m,), f32), Y: Buffer((n,), f32)) { for i in n {"
+     " let k: i64 = i64(I[i]) assert 0 <= k and k < m, index Y[i] = X[k] } }"},
+    {NULL, 0,
+     "prim a(I: Buffer((n,), i64), X: Buffer((m,), f32), Y: Buffer((n,), f32)) { for i in n {"
+     " assert 0 <= I[i] and I[i] < m, index Y[i] = X[I[i]] } }"},
+    {NULL, 1,
+     "prim a(I: Buffer((n,), i64), X: Buffer((m,), f32), Y: Buffer((n,), f32)) { for i in n {"
+     " assert 0 <= I[i] and I[i] < m, index I[0] = 7 Y[i] = X[I[i]] } }"},
     {NULL, 0, "prim a(X: Buffer((4,), f32)) { if 3 < 2 { X[9] = 1.0 } }"},
     {NULL, 0, "prim a(X: Buffer((n,), f32)) { for i in n { X[n - 1 - i] = 1.0 } }"},
     {NULL, 0, "prim a(X: Buffer((n, m), f32)) { for i in n*m { X[i//m, i%m] = 1.0 } }"},
@@ -260,7 +282,9 @@ static const struct { const char *broken; uint32_t unproved; const char *text; }
     {"T5", 0, "prim a(X: Buffer((n,), f32)) { for i: unroll in n { X[i] = 1.0 } }"},
     {"T5", 0, "prim a(X: Buffer((n,), f32)) { for i in n { for j: parallel in 4 { X[i] = 1.0 } } }"},
     {"T5", 0, "prim a(X: Buffer((n,), f32)) { S = alloc((), f32, local) for j: parallel in n { X[j] = 1.0 } }"},
-    {NULL, 0, "prim a(X: Buffer((n,), f32)) { T = alloc((n,), f32, global) for j: parallel in n { T[j] = 1.0 } for j: parallel in n { X[j] = T[j] } }"},
+    {NULL, 0,
+     "prim a(X: Buffer((n,), f32)) { T = alloc((n,), f32, global) for j: parallel in n { T[j] = 1.0 } for j: parallel "
+     "in n { X[j] = T[j] } }"},
     {"T5", 0, "prim a(X: Buffer((n,), f32)) { for i: parallel reduce in n { X[0] += 1.0 } }"},
     {"T5", 0, "prim a(X: Buffer((64,), f32)) { for i: vector in 8 { for j: vector in 8 { X[i*8 + j] = 1.0 } } }"},
     {"T6", 0, "prim a(X: Buffer((n,), f32)) { for i in n init { X[0] = 0.0 } { X[i] = 1.0 } }"},
@@ -312,8 +336,10 @@ static void test_verify_built(void **state)
     relax_context *ctx = tl_context(&th);
     TL_TRY(ctx) {
         rx_tb t = {ctx, rx_scratch(&ctx->heap)};
-        rx_ex n = rx_sym_new(ctx, "n", RELAX_I64), k = rx_sym_new(ctx, "k", RELAX_I64), i = rx_loopvar(&t, "i"), zero = rx_int(ctx, 0);
-        relax_buffer *x = rx_buffer(&t, "X", RELAX_F32, RX_MEM_GLOBAL, &n, 1), *y = rx_buffer(&t, "Y", RELAX_F32, RX_MEM_LOCAL, NULL, 0);
+        rx_ex n = rx_sym_new(ctx, "n", RELAX_I64), k = rx_sym_new(ctx, "k", RELAX_I64), i = rx_loopvar(&t, "i"),
+              zero = rx_int(ctx, 0);
+        relax_buffer *x = rx_buffer(&t, "X", RELAX_F32, RX_MEM_GLOBAL, &n, 1),
+                     *y = rx_buffer(&t, "Y", RELAX_F32, RX_MEM_LOCAL, NULL, 0);
         rx_ex one = rx_const_float(ctx, RELAX_F32, 1);
         rx_stmt *store = rx_store(&t, x, &i, 1, one);
         struct { const char *rule; rx_stmt *s; } bad[] = {
@@ -335,7 +361,8 @@ static void test_verify_built(void **state)
             rx_diag_clear(ctx);
         }
         relax_buffer *twice[2] = {x, x};
-        assert_int_not_equal(rx_prim_verify(ctx, rx_prim_new(&t, "p", twice, 2, NULL, 0, rx_seq(&t, NULL, 0)), t.a, NULL), 0);
+        assert_int_not_equal(
+            rx_prim_verify(ctx, rx_prim_new(&t, "p", twice, 2, NULL, 0, rx_seq(&t, NULL, 0)), t.a, NULL), 0);
         rx_stmt *deep = rx_store(&t, x, &zero, 1, one);
         for (int d = 0; d < 300; d++)
             deep = rx_if(&t, rx_lt(ctx, zero, n), deep, NULL);
@@ -365,8 +392,10 @@ static void test_analysis(void **state)
     relax_context *ctx = tl_context(&th);
     TL_TRY(ctx) {
         rx_tb t = {ctx, rx_scratch(&ctx->heap)};
-        rx_prim *p = tt_parse(&t, "prim a(X: Buffer((n, m*2), f32), Y: Buffer((m, n), f32, strides=(n*3, 1)), Z: Buffer((k,), i32); q, m) {"
-                                  " for i in n { prefetch X[i, 0] Y[0, i] = X[i, 1] Z[0] += 1 } }");
+        rx_prim *p = tt_parse(
+            &t,
+            "prim a(X: Buffer((n, m*2), f32), Y: Buffer((m, n), f32, strides=(n*3, 1)), Z: Buffer((k,), i32); q, m) {"
+            " for i in n { prefetch X[i, 0] Y[0, i] = X[i, 1] Z[0] += 1 } }");
         rx_access a[3];
         rx_prim_access(p, a);
         assert_true(a[0].reads && !a[0].writes && !a[1].reads && a[1].writes && a[2].reads && a[2].writes);
@@ -425,7 +454,8 @@ static rx_ex gen_value(gen *g, relax_dtype t, int depth)
         relax_buffer *b = g->bufs.at[pick(g, g->bufs.n)];
         if (pick(g, 2))
             return rx_cast(ctx, t, gen_load(g, b));
-        return real ? rx_const_float(ctx, t, ((double)pick(g, 1000) - 500) / 7) : rx_const_int(ctx, t, (int64_t)pick(g, 300) - 100);
+        return real ? rx_const_float(ctx, t, ((double)pick(g, 1000) - 500) / 7)
+                    : rx_const_int(ctx, t, (int64_t)pick(g, 300) - 100);
     }
     rx_ex a = gen_value(g, t, depth - 1), b = gen_value(g, t, depth - 1), c;
     switch (pick(g, 8)) {
@@ -457,7 +487,8 @@ static rx_stmt *gen_loop(gen *g, int depth)
 {
     rx_loop how = (rx_loop)pick(g, 4);
     static const char *const names[] = {"i", "j", "k", "n", "exp", "0x"};
-    rx_ex v = rx_loopvar(g->t, names[pick(g, 6)]), lo = pick(g, 2) ? rx_int(g->t->ctx, 0) : gen_index(g, 2), n = gen_index(g, 2);
+    rx_ex v = rx_loopvar(g->t, names[pick(g, 6)]), lo = pick(g, 2) ? rx_int(g->t->ctx, 0) : gen_index(g, 2),
+          n = gen_index(g, 2);
     bool reduce = pick(g, 3) == 0;
     rx_stmt *init = reduce && pick(g, 2) ? gen_block(g, depth - 1) : NULL;
     rx_push(g->t->a, &g->ints, v);
@@ -467,7 +498,8 @@ static rx_stmt *gen_loop(gen *g, int depth)
 static rx_stmt *gen_alloc(gen *g, int depth)
 {
     rx_ex dims[2] = {gen_index(g, 1), rx_int(g->t->ctx, 4)};
-    static const relax_dtype types[] = {RELAX_F32, RELAX_F16, RELAX_F64, RELAX_I32, RELAX_U8, RELAX_I64, RELAX_U64, RELAX_BF16};
+    static const relax_dtype types[] = {RELAX_F32, RELAX_F16, RELAX_F64, RELAX_I32,
+                                        RELAX_U8,  RELAX_I64, RELAX_U64, RELAX_BF16};
     relax_buffer *b = rx_buffer(g->t, pick(g, 2) ? "S" : "X", types[pick(g, 8)], (rx_mem)pick(g, 3), dims, pick(g, 3));
     rx_push(g->t->a, &g->bufs, b);
     return rx_alloc_s(g->t, b, gen_block(g, depth - 1));
@@ -485,7 +517,9 @@ static rx_stmt *gen_one(gen *g, int depth)
     switch (k) {
     case 0: case 1: return rx_store(g->t, b, at, b->ndim, gen_value(g, b->dtype, 3));
     case 2: return rx_store(g->t, b, at, b->ndim, rx_add(ctx, rx_at(g->t, b, at, b->ndim), gen_value(g, b->dtype, 1)));
-    case 3: return pick(g, 2) ? rx_prefetch_s(g->t, b, at) : rx_check_s(g->t, cond, RXE_INDEX, pick(g, 2) ? "a \\ \"b\"\n" : "");
+    case 3:
+        return pick(g, 2) ? rx_prefetch_s(g->t, b, at)
+                          : rx_check_s(g->t, cond, RXE_INDEX, pick(g, 2) ? "a \\ \"b\"\n" : "");
     case 4: return rx_if(g->t, cond, gen_block(g, depth - 1), pick(g, 2) ? gen_block(g, depth - 1) : NULL);
     case 5: return gen_alloc(g, depth);
     case 6: {
@@ -528,7 +562,8 @@ static rx_prim *gen_prim(rx_tb *t, uint64_t seed)
     if (pick(&g, 2))
         rx_sym_of(g.ints.at[0])->hi = 2048;
     rx_prim *p = rx_prim_new(t, "random", params, 3, syms, 2, gen_block(&g, 5));
-    rx_ex where[2] = {rx_le(t->ctx, g.ints.at[1], g.ints.at[2]), rx_eq(t->ctx, rx_modi(t->ctx, syms[1], 4), rx_int(t->ctx, 0))};
+    rx_ex where[2] = {rx_le(t->ctx, g.ints.at[1], g.ints.at[2]),
+                      rx_eq(t->ctx, rx_modi(t->ctx, syms[1], 4), rx_int(t->ctx, 0))};
     rx_prim_where(t, p, where, 2);
     return p;
 }
@@ -582,9 +617,9 @@ static void test_oom(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_print), cmocka_unit_test(test_names), cmocka_unit_test(test_equal), cmocka_unit_test(test_bad_text),
-        cmocka_unit_test(test_verify), cmocka_unit_test(test_verify_built), cmocka_unit_test(test_analysis),
-        cmocka_unit_test(test_random), cmocka_unit_test(test_oom),
+        cmocka_unit_test(test_print),    cmocka_unit_test(test_names),  cmocka_unit_test(test_equal),
+        cmocka_unit_test(test_bad_text), cmocka_unit_test(test_verify), cmocka_unit_test(test_verify_built),
+        cmocka_unit_test(test_analysis), cmocka_unit_test(test_random), cmocka_unit_test(test_oom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

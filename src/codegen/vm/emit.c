@@ -1,8 +1,9 @@
 /* emit.c: graph functions in planned form become bytecode, binding by binding.
  *
- * A value is a register. Tensors in the arena are made from the frame's memory, those of the result in memory of the caller
- * (OUT), the rest on the heap and dropped after their last use (KILL). Bodies of an IF are emitted in line with forward jumps and
- * leave their result in the IF's register; what a body computes into slots is forgotten behind it (vm_scope). */
+ * A value is a register. Tensors in the arena are made from the frame's memory, those of the result in memory of the
+ * caller (OUT), the rest on the heap and dropped after their last use (KILL). Bodies of an IF are emitted in line with
+ * forward jumps and leave their result in the IF's register; what a body computes into slots is forgotten behind it
+ * (vm_scope). */
 #include "codegen/vm/private.h"
 #include "op/op.h"
 
@@ -14,7 +15,10 @@ const char *vm_text(vm_emit *e, rx_ty t)
     return b.at;
 }
 
-static rx_where where_of(vm_emit *e, const relax_value *v) { return (rx_where){ .function = e->f->name, .binding = v->name }; }
+static rx_where where_of(vm_emit *e, const relax_value *v)
+{
+    return (rx_where){.function = e->f->name, .binding = v->name};
+}
 
 static int32_t new_reg(vm_emit *e, relax_value *v)
 {
@@ -98,13 +102,14 @@ static int32_t kernel_number(vm_emit *e, relax_function *prim, uint32_t nsyms)
     void *at = rx_map_get(&e->kernel_of, RX_KEY(prim));
     if (!at) rx_fail(e->ctx, RXE_INTERNAL, NULL, "tensor program %s was not compiled", prim->name);
     const rx_vm_kernel *k = &e->kernels[(intptr_t)at - 1];
-    int32_t n = rx_pkgw_kernel(e->w, prim->name, prim->prim->origin ? prim->prim->origin : "", (int32_t)prim->prim->nparams,
-                               (int32_t)nsyms, k->parallel, k->nphases);
+    int32_t n = rx_pkgw_kernel(e->w, prim->name, prim->prim->origin ? prim->prim->origin : "",
+                               (int32_t)prim->prim->nparams, (int32_t)nsyms, k->parallel, k->nphases);
     rx_map_put(&e->kernel_no, RX_KEY(prim), (void *)(intptr_t)(n + 1));
     return n;
 }
 
-/* Scalar operations of a call, roughly: the product of the extents of each nest (decides how many threads are worth it). */
+/* Scalar operations of a call, roughly: the product of the extents of each nest (decides how many threads are worth
+ * it). */
 static rx_ex work_of(vm_emit *e, const rx_stmt *s, rx_ex outer)
 {
     switch (s->kind) {
@@ -235,8 +240,8 @@ static void alloc(vm_emit *e, relax_value *v, int32_t r)
     else rx_pkgw_op(e->w, RX_BC_ALLOC, r, t);
 }
 
-/* A result from outside the type system (a host function, a call by value), or a field, whose kind the verifier of executables
- * forgot in the tuple, is checked, so that kernels may rely on it. */
+/* A result from outside the type system (a host function, a call by value), or a field, whose kind the verifier of
+ * executables forgot in the tuple, is checked, so that kernels may rely on it. */
 static void trust_after_match(vm_emit *e, relax_value *v, int32_t r, const char *name)
 {
     if (v->type->kind != RX_TY_OBJECT) vm_match(e, r, v->type, -1, name);
@@ -248,7 +253,9 @@ static void call_function(vm_emit *e, relax_value *v, int32_t r)
     int32_t *args = arg_regs(e, v, 1), n = (int32_t)v->nargs - 1;
     if (f->kind == RX_V_FUNC) {
         void *fn = rx_map_get(&e->fn_of, RX_KEY(f->u.callee));
-        if (!fn) rx_fail(e->ctx, RXE_CODEGEN, NULL, "tensor program %s is called as a function; use call_tir", f->u.callee->name);
+        if (!fn)
+            rx_fail(e->ctx, RXE_CODEGEN, NULL, "tensor program %s is called as a function; use call_tir",
+                    f->u.callee->name);
         vm_flush(e);
         rx_pkgw_op(e->w, RX_BC_CALL, (int)((intptr_t)fn - 1), n, args, r);
     } else {
@@ -318,7 +325,13 @@ static bool droppable(const relax_value *v)
 {
     switch (v->kind) {
     case RX_V_ALLOC: return !v->u.alloc.arena;
-    case RX_V_OP: case RX_V_CALL: case RX_V_CALL_PACKED: case RX_V_VIEW: case RX_V_TUPLE: case RX_V_GET: case RX_V_MATCH_CAST: return true;
+    case RX_V_OP:
+    case RX_V_CALL:
+    case RX_V_CALL_PACKED:
+    case RX_V_VIEW:
+    case RX_V_TUPLE:
+    case RX_V_GET:
+    case RX_V_MATCH_CAST: return true;
     default: return false;
     }
 }
@@ -457,9 +470,12 @@ void rx_vm_emit(relax_module *m, rx_pkgw *w, const rx_vm_kernel *kernels, uint32
     rx_map_init(&e.kernel_of, a);
     rx_map_init(&e.fn_of, a);
     rx_map_init(&e.kernel_no, a);
-    for (uint32_t i = 0; i < nkernels; i++) rx_map_put(&e.kernel_of, RX_KEY(kernels[i].prim), (void *)(intptr_t)(i + 1));
+    for (uint32_t i = 0; i < nkernels; i++)
+        rx_map_put(&e.kernel_of, RX_KEY(kernels[i].prim), (void *)(intptr_t)(i + 1));
     for (relax_function *f = m->first; f; f = f->next)
-        if (!f->is_prim) rx_map_put(&e.fn_of, RX_KEY(f), (void *)(intptr_t)(rx_pkgw_fn(w, f->name, f->is_private ? RX_FN_PRIVATE : 0) + 1));
+        if (!f->is_prim)
+            rx_map_put(&e.fn_of, RX_KEY(f),
+                       (void *)(intptr_t)(rx_pkgw_fn(w, f->name, f->is_private ? RX_FN_PRIVATE : 0) + 1));
     /* kernels are numbered as the native code's table has them */
     for (uint32_t i = 0; i < nkernels; i++) {
         rx_exvec syms = { 0 };

@@ -1,8 +1,8 @@
 /* match.c: checking values against annotations and learning symbols from them.
  *
- * A dim that is a symbol met for the first time is bound to a slot; one that is computable is compared; one that holds a single
- * unknown symbol linearly (2*n, n+1) is solved, with a check that the solution is whole. What cannot be decided yet waits
- * until the other parameters have been matched. */
+ * A dim that is a symbol met for the first time is bound to a slot; one that is computable is compared; one that holds
+ * a single unknown symbol linearly (2*n, n+1) is solved, with a check that the solution is whole. What cannot be
+ * decided yet waits until the other parameters have been matched. */
 #include "codegen/vm/private.h"
 
 typedef struct pending { rx_ex dim; int32_t slot; const char *text; } pending;
@@ -53,7 +53,8 @@ static int32_t match_type(matcher *m, rx_ty t)
 {
     vm_emit *e = m->e;
     rx_pkgw_dim d[RX_PKG_MAX_NDIM];
-    if (t->ndim > RX_PKG_MAX_NDIM) rx_fail(e->ctx, RXE_LIMIT, NULL, "%s has rank %d; at most %d", m->name, t->ndim, RX_PKG_MAX_NDIM);
+    if (t->ndim > RX_PKG_MAX_NDIM)
+        rx_fail(e->ctx, RXE_LIMIT, NULL, "%s has rank %d; at most %d", m->name, t->ndim, RX_PKG_MAX_NDIM);
     for (int32_t i = 0; (t->kind == RX_TY_TENSOR || t->kind == RX_TY_SHAPE) && t->known && i < t->ndim; i++) {
         rx_buf b;
         rx_buf_init(&b, e->a);

@@ -24,7 +24,7 @@ typedef struct vm_emit {
 
 /* --- shape.c --- */
 int32_t vm_ref(vm_emit *e, rx_ex x);                            /* slot or constant of x; instructions are queued */
-void vm_flush(vm_emit *e);                                      /* EVAL for what is queued; before every instruction that reads refs */
+void vm_flush(vm_emit *e); /* EVAL for what is queued; before every instruction that reads refs */
 void vm_know(vm_emit *e, rx_ex x, int32_t ref);                 /* x is in this slot from here on */
 bool vm_computable(vm_emit *e, rx_ex x);                        /* all symbols of x are known */
 void vm_check(vm_emit *e, rx_ex cond, enum rx_err err, const char *text);       /* CHECK unless it is true already */

@@ -1,4 +1,5 @@
-/* shape.c: index expressions become the shape program: each distinct expression is computed once per scope into a slot. */
+/* shape.c: index expressions become the shape program: each distinct expression is computed once per scope into a slot.
+ */
 #include "codegen/vm/private.h"
 
 static int32_t box(void *p) { return (int32_t)((intptr_t)p - 1); }
@@ -122,7 +123,8 @@ void vm_check(vm_emit *e, rx_ex cond, enum rx_err err, const char *text)
 int32_t vm_type(vm_emit *e, rx_ty t)
 {
     rx_pkgw_dim d[RX_PKG_MAX_NDIM];
-    if (t->ndim > RX_PKG_MAX_NDIM) rx_fail(e->ctx, RXE_LIMIT, NULL, "a tensor has rank %d; at most %d", t->ndim, RX_PKG_MAX_NDIM);
+    if (t->ndim > RX_PKG_MAX_NDIM)
+        rx_fail(e->ctx, RXE_LIMIT, NULL, "a tensor has rank %d; at most %d", t->ndim, RX_PKG_MAX_NDIM);
     switch (t->kind) {
     case RX_TY_OBJECT: return rx_pkgw_type_object(e->w);
     case RX_TY_FUNC: return rx_pkgw_type_func(e->w);

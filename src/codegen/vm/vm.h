@@ -1,5 +1,5 @@
-/* vm.h: from a planned module to an executable's bytecode: the last lowering. Shapes become a shape program over int64 slots,
- * bindings become instructions; kernels and native code come from the CPU code generator. */
+/* vm.h: from a planned module to an executable's bytecode: the last lowering. Shapes become a shape program over int64
+ * slots, bindings become instructions; kernels and native code come from the CPU code generator. */
 #ifndef RX_CODEGEN_VM_H
 #define RX_CODEGEN_VM_H
 #include "graph/op.h"

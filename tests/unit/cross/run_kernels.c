@@ -1,6 +1,7 @@
 /* run_kernels.c: runs compiled kernels on another machine or under an emulator: run_kernels KERNELS.so JOBS RESULTS
- * JOBS: u32 count; per job u32 first entry, u32 phases, u32 buffers, u32 symbols, u8 parallel[phases], i64 values of the symbols,
- * then per buffer u64 size and its bytes. RESULTS: per job i32 error, then the bytes of all buffers. Phases run as 3 parts. */
+ * JOBS: u32 count; per job u32 first entry, u32 phases, u32 buffers, u32 symbols, u8 parallel[phases], i64 values of
+ * the symbols, then per buffer u64 size and its bytes. RESULTS: per job i32 error, then the bytes of all buffers.
+ * Phases run as 3 parts. */
 #include "pkg/kernel.h"
 
 #include <dlfcn.h>
