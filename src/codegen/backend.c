@@ -1,7 +1,8 @@
 /* backend.c: the table of backends, and the CPU backend's way through librelax_llvm.so.
  *
  * LLVM costs 50 ms and 50 MB when it is loaded, so the private shared object that holds all use of it is opened by the
- * first CPU build of a context, from the folder of this library. The handle goes with the context; the code stays loaded
+ * first CPU build of a context, from the folder of this library. The handle goes with the context; the code stays
+ * loaded
  * (-z nodelete), because LLVM keeps process-wide state. */
 #include "codegen/codegen.h"
 #include "codegen/llvm/llvm.h"
