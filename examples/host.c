@@ -1,5 +1,5 @@
-/* host.c: a host that brings its own memory, threads and output tensors, and can stop a build: everything the library takes from it
- * is a callback. */
+/* host.c: a host that brings its own memory, threads and output tensors, and can stop a build: everything the library
+ * takes from it is a callback. */
 #include <relax.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -75,7 +75,8 @@ int main(void)
     if (st == RELAX_OK && relax_build(m, cpu, NULL, &exe) != RELAX_E_CANCELLED) return 1;
     stop = 0;
     relax_diagnostic_clear(ctx);
-    if (st || relax_build(m, cpu, NULL, &exe) || relax_vm_create(exe, NULL, &vm)) return fprintf(stderr, "%s\n", relax_last_error(ctx)), 1;
+    if (st || relax_build(m, cpu, NULL, &exe) || relax_vm_create(exe, NULL, &vm))
+        return fprintf(stderr, "%s\n", relax_last_error(ctx)), 1;
 
     enum { N = 1024 };
     float *in = malloc(N * 512 * sizeof *in), *out = malloc(N * 512 * sizeof *out);
@@ -86,7 +87,8 @@ int main(void)
     relax_any arg = { RELAX_ANY_DLTENSOR, 0, { .dl = &ti } };
     DLTensor *outs[1] = { &to };
     if (relax_vm_call_into(vm, "scale", &arg, 1, outs, 1)) return fprintf(stderr, "%s\n", relax_last_error(ctx)), 1;
-    printf("out[1000] = %.1f, progress %s, parallel-for %s\n", (double)out[1000], steps ? "seen" : "not seen", loops ? "used" : "not used");
+    printf("out[1000] = %.1f, progress %s, parallel-for %s\n", (double)out[1000], steps ? "seen" : "not seen",
+           loops ? "used" : "not used");
     relax_vm_destroy(vm);
     relax_executable_destroy(exe);
     relax_module_destroy(m);

@@ -15,18 +15,20 @@ static int report(relax_context *ctx)
 static relax_module *make(relax_context *ctx)
 {
     relax_module *mod = relax_module_create(ctx);
-    relax_builder *b = relax_function_begin(mod, "mlp");                /* errors stick to b: no check needed until finish */
+    relax_builder *b = relax_function_begin(mod, "mlp");                /* errors stick to b: no check needed until
+finish */
 
-    relax_value *x = relax_param(b, "x", "Tensor((n, 256), f32)");      /* first mention of n defines it */
-    relax_value *w1 = relax_param(b, "w1", "Tensor((256, 1024), f32)");
-    relax_value *w2 = relax_param(b, "w2", "Tensor((1024, 256), f32)");
-    relax_bound(b, "n", 1, 4096);                                       /* optional facts on symbols */
+relax_value *x = relax_param(b, "x", "Tensor((n, 256), f32)"); /* first mention of n defines it */
+relax_value *w1 = relax_param(b, "w1", "Tensor((256, 1024), f32)");
+relax_value *w2 = relax_param(b, "w2", "Tensor((1024, 256), f32)");
+relax_bound(b, "n", 1, 4096); /* optional facts on symbols */
 
-    relax_value *h = relax_silu(b, relax_matmul(b, x, w1));
-    relax_value *y = relax_add(b, relax_matmul(b, h, w2), x);           /* deduced: Tensor((n, 256), f32) */
-    if (relax_function_finish(b, y) == RELAX_OK) return mod;
-    relax_module_destroy(mod);
-    return NULL;
+relax_value *h = relax_silu(b, relax_matmul(b, x, w1));
+relax_value *y = relax_add(b, relax_matmul(b, h, w2), x); /* deduced: Tensor((n, 256), f32) */
+if (relax_function_finish(b, y) == RELAX_OK)
+    return mod;
+relax_module_destroy(mod);
+return NULL;
 }
 
 static int build(relax_context *ctx, const char *path)
@@ -53,7 +55,8 @@ static DLManagedTensorVersioned *tensor(int64_t rows, int64_t cols, float v)
     shape[0] = rows;
     shape[1] = cols;
     t->version = (DLPackVersion){ 1, 0 };
-    t->dl_tensor = (DLTensor){ .data = data, .device = { kDLCPU, 0 }, .ndim = 2, .dtype = { kDLFloat, 32, 1 }, .shape = shape };
+    t->dl_tensor =
+        (DLTensor){.data = data, .device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLFloat, 32, 1}, .shape = shape};
     return t;
 }
 
@@ -75,7 +78,8 @@ static int run(relax_context *ctx, const char *path)
         if (relax_vm_call(vm, "mlp", args, 3, &out)) return report(ctx);
         double sum = 0;
         for (int i = 0; i < 256; i++) sum += ((float *)out->dl_tensor.data)[i];
-        printf("n = %lld: %lld x %lld, sum of the first row %.3f\n", (long long)n, (long long)out->dl_tensor.shape[0], (long long)out->dl_tensor.shape[1], sum);
+        printf("n = %lld: %lld x %lld, sum of the first row %.3f\n", (long long)n, (long long)out->dl_tensor.shape[0],
+               (long long)out->dl_tensor.shape[1], sum);
         out->deleter(out);
         drop(args[0]);
     }
@@ -92,7 +96,8 @@ static int run(relax_context *ctx, const char *path)
 int main(void)
 {
     relax_context *ctx = NULL;
-    if (relax_context_create(NULL, &ctx)) return 1;                      /* NULL options: defaults, quiet, system allocator */
+    if (relax_context_create(NULL, &ctx))
+        return 1; /* NULL options: defaults, quiet, system allocator */
     char path[] = "mlp.rlx";
     int code = build(ctx, path) || run(ctx, path);
     relax_context_destroy(ctx);

@@ -1,4 +1,5 @@
-/* plugin.c: a plugin that adds an operator, `softcap(x, cap=30.0)`, and a pass, `fold-double-negative`. It includes only headers:
+/* plugin.c: a plugin that adds an operator, `softcap(x, cap=30.0)`, and a pass, `fold-double-negative`. It includes
+ * only headers:
  *
  *     cc -shared -fPIC -fvisibility=hidden $(pkg-config --cflags relax) plugin.c -o plugin.so
  *     relax opt module.txt --plugin ./plugin.so --passes fold-double-negative,dce */
@@ -34,8 +35,10 @@ static const char *lower(void *user, const relax_op_call *c)
         n += (size_t)snprintf(s->text + n, sizeof s->text - n, "for i%d in %s { ", i, dim);
         snprintf(index + strlen(index), sizeof index - strlen(index), "%si%d", i ? ", " : "", i);
     }
-    n += (size_t)snprintf(s->text + n, sizeof s->text - n, "y0[%s] = %.9g * tanh(x0[%s] / %.9g)", index, cap, index, cap);
-    for (int i = 0; i < rank && n < sizeof s->text - 3; i++) n += (size_t)snprintf(s->text + n, sizeof s->text - n, " }");
+    n += (size_t)snprintf(s->text + n, sizeof s->text - n, "y0[%s] = %.9g * tanh(x0[%s] / %.9g)", index, cap, index,
+                          cap);
+    for (int i = 0; i < rank && n < sizeof s->text - 3; i++)
+        n += (size_t)snprintf(s->text + n, sizeof s->text - n, " }");
     return s->text;
 }
 

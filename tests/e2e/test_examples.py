@@ -13,8 +13,8 @@ PROGRAMS = sorted(p.stem for p in (ROOT / "examples").glob("*.c"))
 
 
 def compile_c(source, out, *flags, cc="gcc", std="-std=c11"):
-    subprocess.run([cc, std, "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}", str(source), "-o", str(out),
-                    *flags], check=True)
+    warnings = ["-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([cc, std, *warnings, f"-I{ROOT / 'include'}", str(source), "-o", str(out), *flags], check=True)
 
 
 def link(rt=False):
@@ -35,8 +35,8 @@ def test_plugin_from_the_command(tmp_path):
     (tmp_path / "m.txt").write_text(
         "fn f(x: Tensor((n, 8), f32)) -> Tensor((n, 8), f32) {\n"
         "  a = negative(x)\n  b = negative(a)\n  c = softcap(b, cap=5.0)\n  return c\n}\n")
-    r = subprocess.run([BUILD / "bin/relax", "opt", "m.txt", "--plugin", "./plugin.so", "--passes", "fold-double-negative,dce"],
-                       cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    command = [BUILD / "bin/relax", "opt", "m.txt", "--plugin", "./plugin.so", "--passes", "fold-double-negative,dce"]
+    r = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert r.returncode == 0, r.stderr
     assert "negative" not in r.stdout and "softcap(x, cap=5.0)" in r.stdout
 
@@ -44,12 +44,20 @@ def test_plugin_from_the_command(tmp_path):
 HOST = r"""
 #include <relax.h>
 #include <relax_plugin.h>
-int main() { relax_context *c = 0; relax_status s = relax_context_create(0, &c); relax_context_destroy(c); return s != RELAX_OK; }
+int main()
+{
+    relax_context *c = 0;
+    relax_status s = relax_context_create(0, &c);
+    relax_context_destroy(c);
+    return s != RELAX_OK;
+}
 """
 
 
-@pytest.mark.parametrize("cc,std,name", [("gcc", "-std=c99", "a.c"), ("gcc", "-std=c11", "a.c"), ("g++", "-std=c++11", "a.cc"),
-                                         ("g++", "-std=c++17", "a.cc")])
+HOSTS = [("gcc", "-std=c99", "a.c"), ("gcc", "-std=c11", "a.c"), ("g++", "-std=c++11", "a.cc"), ("g++", "-std=c++17", "a.cc")]
+
+
+@pytest.mark.parametrize("cc,std,name", HOSTS)
 def test_hosts_in_c_and_cpp(cc, std, name, tmp_path):
     (tmp_path / name).write_text(HOST)
     compile_c(tmp_path / name, tmp_path / "host", "-Wpedantic", *link(), cc=cc, std=std)
@@ -59,7 +67,8 @@ def test_hosts_in_c_and_cpp(cc, std, name, tmp_path):
 def test_runtime_alone_runs_what_the_compiler_built(tmp_path):
     """mlp.c split in two: librelax builds and saves, librelax_rt (no compiler, no LLVM) loads and runs."""
     source = (ROOT / "examples/mlp.c").read_text()
-    builder = source.replace("build(ctx, path) || run(ctx, path)", "build(ctx, path)").replace("    remove(path);\n", "")
+    builder = source.replace("build(ctx, path) || run(ctx, path)", "build(ctx, path)")
+    builder = builder.replace("    remove(path);\n", "")
     builder = builder.replace("static int run(", "__attribute__((unused)) static int run(")
     start, end = source.index("static relax_module *make("), source.index("/* a tensor of the host")
     runner = (source[:start] + source[end:]).replace("build(ctx, path) || run(ctx, path)", "run(ctx, path)")
