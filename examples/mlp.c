@@ -1,6 +1,6 @@
 /* mlp.c: build a graph with symbolic shapes, compile it, save it, and run the file for several n.
  *
- * cc mlp.c $(pkg-config --cflags --libs relax) && ./a.out
+ *     cc mlp.c $(pkg-config --cflags --libs relax) && ./a.out */
 #include <relax.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,20 +15,18 @@ static int report(relax_context *ctx)
 static relax_module *make(relax_context *ctx)
 {
     relax_module *mod = relax_module_create(ctx);
-    relax_builder *b = relax_function_begin(mod, "mlp");                /* errors stick to b: no check needed until
-finish */
+    relax_builder *b = relax_function_begin(mod, "mlp");                /* errors stick to b: no check needed until finish */
 
-relax_value *x = relax_param(b, "x", "Tensor((n, 256), f32)"); /* first mention of n defines it */
-relax_value *w1 = relax_param(b, "w1", "Tensor((256, 1024), f32)");
-relax_value *w2 = relax_param(b, "w2", "Tensor((1024, 256), f32)");
-relax_bound(b, "n", 1, 4096); /* optional facts on symbols */
+    relax_value *x = relax_param(b, "x", "Tensor((n, 256), f32)");      /* first mention of n defines it */
+    relax_value *w1 = relax_param(b, "w1", "Tensor((256, 1024), f32)");
+    relax_value *w2 = relax_param(b, "w2", "Tensor((1024, 256), f32)");
+    relax_bound(b, "n", 1, 4096);                                       /* optional facts on symbols */
 
-relax_value *h = relax_silu(b, relax_matmul(b, x, w1));
-relax_value *y = relax_add(b, relax_matmul(b, h, w2), x); /* deduced: Tensor((n, 256), f32) */
-if (relax_function_finish(b, y) == RELAX_OK)
-    return mod;
-relax_module_destroy(mod);
-return NULL;
+    relax_value *h = relax_silu(b, relax_matmul(b, x, w1));
+    relax_value *y = relax_add(b, relax_matmul(b, h, w2), x);           /* deduced: Tensor((n, 256), f32) */
+    if (relax_function_finish(b, y) == RELAX_OK) return mod;
+    relax_module_destroy(mod);
+    return NULL;
 }
 
 static int build(relax_context *ctx, const char *path)
@@ -55,8 +53,8 @@ static DLManagedTensorVersioned *tensor(int64_t rows, int64_t cols, float v)
     shape[0] = rows;
     shape[1] = cols;
     t->version = (DLPackVersion){ 1, 0 };
-    t->dl_tensor =
-        (DLTensor){.data = data, .device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLFloat, 32, 1}, .shape = shape};
+    t->dl_tensor = (DLTensor){ .data = data, .device = { kDLCPU, 0 }, .ndim = 2, .dtype = { kDLFloat, 32, 1 } };
+    t->dl_tensor.shape = shape;
     return t;
 }
 
@@ -96,8 +94,7 @@ static int run(relax_context *ctx, const char *path)
 int main(void)
 {
     relax_context *ctx = NULL;
-    if (relax_context_create(NULL, &ctx))
-        return 1; /* NULL options: defaults, quiet, system allocator */
+    if (relax_context_create(NULL, &ctx)) return 1;                      /* NULL options: defaults, quiet, system allocator */
     char path[] = "mlp.rlx";
     int code = build(ctx, path) || run(ctx, path);
     relax_context_destroy(ctx);

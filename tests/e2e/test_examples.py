@@ -54,7 +54,8 @@ int main()
 """
 
 
-HOSTS = [("gcc", "-std=c99", "a.c"), ("gcc", "-std=c11", "a.c"), ("g++", "-std=c++11", "a.cc"), ("g++", "-std=c++17", "a.cc")]
+HOSTS = [("gcc", "-std=c99", "a.c"), ("gcc", "-std=c11", "a.c"),
+         ("g++", "-std=c++11", "a.cc"), ("g++", "-std=c++17", "a.cc")]
 
 
 @pytest.mark.parametrize("cc,std,name", HOSTS)
