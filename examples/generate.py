@@ -15,4 +15,5 @@ try:
 except KeyboardInterrupt:
     pass
 s = answer.stats
-print(f"\n{s.prompt_tokens} + {s.tokens} tokens, {s.tokens / max(s.seconds, 1e-9):.1f} tokens/s, {s.finish}", file=sys.stderr)
+print(f"\n{s.prompt_tokens} + {s.tokens} tokens, {s.tokens / max(s.seconds, 1e-9):.1f} tokens/s, {s.finish}",
+      file=sys.stderr)

@@ -1,4 +1,5 @@
-"""All three levels in one function: operators, a tensor program of one's own, a library function of the host. Needs numpy."""
+"""All three levels in one function: operators, a tensor program of one's own, a library function of the host. Needs
+numpy."""
 import numpy as np
 
 import relax
