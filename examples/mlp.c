@@ -15,7 +15,7 @@ static int report(relax_context *ctx)
 static relax_module *make(relax_context *ctx)
 {
     relax_module *mod = relax_module_create(ctx);
-    relax_builder *b = relax_function_begin(mod, "mlp");            /* errors stick to b: no check needed until finish */
+    relax_builder *b = relax_function_begin(mod, "mlp");          /* errors stick to b: no check needed until finish */
 
     relax_value *x = relax_param(b, "x", "Tensor((n, 256), f32)");      /* first mention of n defines it */
     relax_value *w1 = relax_param(b, "w1", "Tensor((256, 1024), f32)");
@@ -94,7 +94,7 @@ static int run(relax_context *ctx, const char *path)
 int main(void)
 {
     relax_context *ctx = NULL;
-    if (relax_context_create(NULL, &ctx)) return 1;                  /* NULL options: defaults, quiet, system allocator */
+    if (relax_context_create(NULL, &ctx)) return 1;                /* NULL options: defaults, quiet, system allocator */
     char path[] = "mlp.rlx";
     int code = build(ctx, path) || run(ctx, path);
     relax_context_destroy(ctx);

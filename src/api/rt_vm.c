@@ -185,3 +185,8 @@ relax_status relax_library_register_foreign(relax_context *ctx, const char *name
     return name && function && signature ? rx_lib_register_c(ctx, name, function, signature)
                                          : api_null(ctx, "a name, function or signature");
 }
+
+relax_status relax_openblas_register(relax_context *ctx)
+{
+    return rx_ctx_ok(ctx) ? rx_openblas_register(ctx) : RELAX_E_INVALID;
+}

@@ -192,5 +192,8 @@ relax_status rx_vm_profile(relax_vm *vm, bool on);                      /* turni
 uint32_t rx_vm_profile_rows(const relax_vm *vm);
 rx_profile_row rx_vm_profile_row(const relax_vm *vm, uint32_t i);
 
+/* ================= lib/: external libraries, each opened when it is registered ================= */
+relax_status rx_openblas_register(relax_context *ctx);                  /* "openblas.sgemm" */
+
 #define RX_VM_MAX_DEPTH 1000           /* nested calls */
 #endif
