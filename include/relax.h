@@ -731,7 +731,8 @@ RELAX_API relax_status relax_library_unregister(relax_context *ctx, const char *
  * bits of a double in it as float / double. */
 RELAX_API relax_status relax_library_register_foreign(relax_context *ctx, const char *name, void *function,
                                                       const char *signature);
-RELAX_API relax_status relax_openblas_register(relax_context *ctx); /* "openblas.sgemm"; RX4110 with a hint when the library is absent */
+/* "openblas.sgemm" (a, b) -> a @ b; RX4110 with a hint when OpenBLAS is absent */
+RELAX_API relax_status relax_openblas_register(relax_context *ctx);
 
 /* ---- GGUF and safetensors: weights stay in the mapped file ---- */
 typedef struct relax_weights relax_weights;

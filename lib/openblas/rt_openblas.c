@@ -62,7 +62,6 @@ static relax_status sgemm(void *user, const relax_library_call *call)
     return RELAX_OK;
 }
 
-
 relax_status rx_openblas_register(relax_context *ctx)
 {
     char why[256] = "";
