@@ -596,7 +596,9 @@ static double accuracy_of(const accuracy_row *r, const loaded *l, uint32_t k, re
         long double x = (long double)rx_load_f64(t, in + (size_t)i * rx_dtype_bytes(t)), y = r->exact(x);
         double got = rx_load_f64(t, out + (size_t)i * rx_dtype_bytes(t)), e;
         if (t == RELAX_F32 && fabsl(y) > 3.4028235677e38L) y = y > 0 ? (long double)INFINITY : -(long double)INFINITY;
-        if (isinf((double)y) || isinf(got)) {
+        if (isnan((double)y) || isnan(got)) {
+            e = isnan((double)y) && isnan(got) ? 0 : 1e30;
+        } else if (isinf((double)y) || isinf(got)) {
             e = isinf((double)y) && got == (double)y ? 0 : 1e30;
         } else {
             int bits = t == RELAX_F64 ? 53 : 24, low = t == RELAX_F64 ? -1074 : -149;
