@@ -701,7 +701,7 @@ static const patch pairs[][3] = {
     {TYPE(RICH_SHAPE, ndim, 17)},
     {TYPE(RICH_TUPLE, ndim, -2)},
     {TYPE(RICH_TUPLE, first, -1)},
-    {TYPE(RICH_TUPLE, first, TUPLE_WORDS + 5)},
+    {TYPE(RICH_TUPLE, first, TUPLE_WORDS + 6)},
     {{RX_SEC_TYPE_WORDS, TUPLE_WORDS * 4, -1}},
     {{RX_SEC_TYPE_WORDS, TUPLE_WORDS * 4, RICH_TUPLE}},
     {CONST_(offset, -64), HIGH(RX_SEC_CONSTS, rx_pkg_const, 0, offset, -1)},
