@@ -870,7 +870,8 @@ static void check_job(world *w, const uint8_t **at, const test_case *c)
     for (uint32_t i = 0; i < c->p->nparams; i++) {
         size_t size = (size_t)c->in[i].n * rx_dtype_bytes(c->in[i].t);
         got[i] = c->in[i];
-        got[i].data = rx_arena_dup(&w->a, *at, size + 1);
+        got[i].data = rx_arena_alloc(&w->a, size + 1, 64);
+        memcpy(got[i].data, *at, size);
         *at += size;
         char what[700];
         snprintf(what, sizeof what, "aarch64, parameter %u of\n%.600s\n", i, c->text);
