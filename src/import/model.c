@@ -452,6 +452,21 @@ static void meta_str(maker *b, const char *key, rx_view v)
     rx_attrs_set(b->ctx, &b->m->arena, &b->f->attrs, &a);
 }
 
+/* ids of the tokens that end a text or a turn, as the metadata names them: "151645,151643" */
+static void end_tokens(maker *b)
+{
+    static const char *const keys[] = { "eos", "eot", "eom" };
+    rx_buf text;
+    rx_buf_init(&text, rx_scratch(&b->ctx->heap));
+    for (size_t i = 0; i < RX_COUNT(keys); i++) {
+        int64_t id = rx_gguf_get_int(b->g, rx_strf(b->ctx, "tokenizer.ggml.%s_token_id", keys[i]), -1);
+        if (id >= 0 && id < b->h->vocab)
+            rx_putf(&text, "%s%lld", text.n ? "," : "", (long long)id);
+    }
+    if (text.n)
+        meta_str(b, "meta.model.end_tokens", (rx_view){ text.at, text.n });
+}
+
 /* what a host must know to run the functions; the list is in docs/models.md */
 static void metadata(maker *b)
 {
@@ -469,6 +484,7 @@ static void metadata(maker *b)
     meta_int(b, "meta.model.value_dim", h->value_dim);
     const char *dt = rx_dtypes[h->exact ? RELAX_F32 : RELAX_F16].name;
     meta_str(b, "meta.model.cache_dtype", (rx_view){ dt, strlen(dt) });
+    end_tokens(b);
 }
 
 relax_module *rx_model_import(relax_context *ctx, const rx_gguf *g, bool exact, int64_t context)

@@ -71,7 +71,9 @@ static gw keys_of(const spec *s, uint64_t *n)
     char full[96];
     gw_kv_str(&w, "general.architecture", s->arch);
     gw_kv_str(&w, "general.name", "tiny");
-    *n = 2;
+    gw_kv_u32(&w, "tokenizer.ggml.eos_token_id", 7);
+    gw_kv_u32(&w, "tokenizer.ggml.eot_token_id", 3);
+    *n = 4;
     put_u32(&w, s, "block_count", s->layers ? s->layers : LAYERS, n);
     put_u32(&w, s, "embedding_length", WIDTH, n);
     put_u32(&w, s, "feed_forward_length", FF, n);
@@ -184,6 +186,7 @@ static void test_functions(void **state)
     assert_string_equal(rx_attr_str(&dec->attrs, "meta.model.architecture", ""), "llama");
     assert_string_equal(rx_attr_str(&dec->attrs, "meta.model.context", ""), "64");
     assert_string_equal(rx_attr_str(&dec->attrs, "meta.model.vocab", ""), "40");
+    assert_string_equal(rx_attr_str(&dec->attrs, "meta.model.end_tokens", ""), "7,3");
     rx_module_free(m);
     m = import(ctx, &s, true, 0, &error);
     assert_non_null(m);
