@@ -43,8 +43,8 @@ static int64_t slice_of(int64_t n, int64_t begin, int64_t end, int64_t stride, b
     }
     *first = begin;
     if (stride > 0)
-        return end > begin ? (end - begin + stride - 1) / stride : 0;
-    return begin > end ? (begin - end - stride - 1) / -stride : 0;
+        return end > begin ? (end - begin - 1) / stride + 1 : 0;
+    return begin > end ? (begin - end - 1) / -RX_MAX(stride, -INT64_MAX) + 1 : 0;
 }
 
 static void copy_slice(rx_ival *y, const rx_ival *x, const int64_t *first, const int64_t *stride)

@@ -240,7 +240,7 @@ static relax_status shape_to_tensor(void *user, const relax_library_call *c)
 }
 
 /* --- values in, value out --- */
-static relax_status complain(const relax_packed_call *c, const char *text)
+relax_status rx_builtin_complain(const relax_packed_call *c, const char *text)
 {
     snprintf(c->error, c->error_size, "%s", text);
     return RELAX_E_INVALID;
@@ -431,13 +431,13 @@ static relax_status unique(void *user, const relax_packed_call *c)
     for (int32_t i = 1; ok && i < c->nargs; i++)
         ok = c->args[i].kind == RELAX_ANY_INT;
     if (!ok)
-        return complain(c, "it takes a tensor and five or six integers");
+        return rx_builtin_complain(c, "it takes a tensor and five or six integers");
     int64_t axis = c->nargs == 6 ? c->args[5].u.i : -1;
     items s = {.x = x, .n = product(x->dims, x->ndim), .m = 1, .run = 1, .step = 1};
     if (c->nargs == 6) {
         axis += axis < 0 ? x->ndim : 0;
         if (axis < 0 || axis >= x->ndim)
-            return complain(c, "the axis is out of range");
+            return rx_builtin_complain(c, "the axis is out of range");
         int64_t before = product(x->dims, (int32_t)axis),
                 after = product(x->dims + axis + 1, x->ndim - 1 - (int32_t)axis);
         s = (items){.x = x, .n = x->dims[axis], .run = RX_MAX(after, 1), .step = after};
@@ -457,7 +457,7 @@ static relax_status nonzero(void *user, const relax_packed_call *c)
     (void)user;
     const rx_tensor *x = tensor_arg(c, 0);
     if (!x || c->nargs != 1)
-        return complain(c, "it takes a tensor");
+        return rx_builtin_complain(c, "it takes a tensor");
     size_t elem = rx_dtype_bytes(x->dtype);
     int64_t n = x->bytes / (int64_t)elem, found = 0;
     const char *p = x->data;
@@ -496,7 +496,7 @@ static relax_status shape_of(void *user, const relax_packed_call *c)
 {
     (void)user;
     const rx_tensor *x = tensor_arg(c, 0);
-    return x && c->nargs == 1 ? give_shape(c, x->dims, x->ndim) : complain(c, "it takes a tensor");
+    return x && c->nargs == 1 ? give_shape(c, x->dims, x->ndim) : rx_builtin_complain(c, "it takes a tensor");
 }
 
 static relax_status tensor_to_shape(void *user, const relax_packed_call *c)
@@ -505,7 +505,7 @@ static relax_status tensor_to_shape(void *user, const relax_packed_call *c)
     const rx_tensor *x = tensor_arg(c, 0);
     int64_t dims[RX_PKG_MAX_NDIM] = {0};
     if (!x || c->nargs != 1 || x->ndim != 1 || !rx_dtype_is_int(x->dtype) || x->dims[0] > RX_PKG_MAX_NDIM)
-        return complain(c, "it takes a vector of at most 16 integers");
+        return rx_builtin_complain(c, "it takes a vector of at most 16 integers");
     for (int64_t i = 0; i < x->dims[0]; i++) {
         dims[i] = rx_load_i64(x->dtype, (const char *)x->data + (size_t)i * rx_dtype_bytes(x->dtype));
         if (dims[i] < 0) {
@@ -524,6 +524,7 @@ static const rx_libfn table[] = {
     {.name = "rx.shape_to_tensor", .kind = RX_LIB_DPS, .dps = shape_to_tensor},
     {.name = "rx.unique", .kind = RX_LIB_PACKED, .packed = unique},
     {.name = "rx.nonzero", .kind = RX_LIB_PACKED, .packed = nonzero},
+    {.name = "rx.dynamic_strided_slice", .kind = RX_LIB_PACKED, .packed = rx_builtin_slice},
     {.name = "rx.shape_of", .kind = RX_LIB_PACKED, .packed = shape_of},
     {.name = "rx.tensor_to_shape", .kind = RX_LIB_PACKED, .packed = tensor_to_shape},
 };

@@ -32,7 +32,7 @@ relax_status rx_vm_fail(relax_vm *vm, enum rx_err e, const char *fmt, ...)
     va_end(ap);
     if (e == RXE_OOM)
         return rx_error(vm->ctx, e, NULL, NULL, "out of memory");
-    return rx_error(vm->ctx, e, &w, NULL, "%s: %s", fn, text);
+    return rx_error(vm->ctx, e, &w, NULL, "%s", text);
 }
 
 static relax_status oom(run *r) { return rx_vm_fail(r->vm, RXE_OOM, "out of memory"); }

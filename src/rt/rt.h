@@ -154,6 +154,7 @@ int32_t rx_pool_threads(const rx_pool *p);
  *                       -> values, or a tuple of them and those of index, inverse, counts (i64 vectors) that are asked
  *                       for. Without axis x is flattened; with it, slices along it are compared. sorted 0: in order of
  *                       first appearance. A NaN equals nothing.
+ *   rx.dynamic_strided_slice (x, begin, end, strides: integer vectors) -> tensor, by NumPy's rules
  *   rx.nonzero          (x) -> i64 (ndim, count), row-major order of elements; a rank-0 x counts as (1,)
  *   rx.shape_of         (x) -> shape
  *   rx.tensor_to_shape  (x: vector of integers) -> shape */

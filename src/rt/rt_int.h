@@ -92,6 +92,9 @@ relax_dtype rx_reg_dtype(const relax_vm *vm, const rx_reg *r);
 int64_t rx_reg_bytes(const relax_vm *vm, const rx_reg *r, const int64_t *slots);
 /* copies what of *v would not outlive `frame` (NULL: this call of the host); replaces *v. false: out of memory */
 bool rx_any_escape(relax_vm *vm, relax_any *v, const rx_vmframe *frame);
+/* builtin.c, builtin_slice.c */
+relax_status rx_builtin_complain(const relax_packed_call *c, const char *text);
+relax_status rx_builtin_slice(void *user, const relax_packed_call *c);
 /* args.c: values of the host in and out */
 relax_status rx_vm_args(relax_vm *vm, const rx_pkg_fn *f, rx_reg *regs);
 bool rx_vm_sane(const relax_vm *vm, const relax_any *v); /* a value from outside: known kind, right objects */

@@ -176,6 +176,22 @@ static int32_t int_reg(vm_emit *e, int64_t i)
     return r;
 }
 
+/* a known shape as a tensor */
+static void shape_tensor(vm_emit *e, relax_value *v, int32_t r)
+{
+    rx_ty t = v->args[0]->type;
+    rx_where w = where_of(e, v);
+    if (!t->known)
+        rx_fail_hint(e->ctx, RXE_CODEGEN, &w, "name its dimensions with match_cast",
+                     "shape_to_tensor needs a shape of known rank");
+    int32_t *refs = RX_NEWN(e->a, int32_t, (uint32_t)t->ndim + 1), type = vm_type(e, v->type);
+    for (int32_t i = 0; i < t->ndim; i++)
+        refs[i] = vm_ref(e, t->dims[i]);
+    vm_flush(e);
+    rx_pkgw_op(e->w, RX_BC_ALLOC, r, type);
+    rx_pkgw_op(e->w, RX_BC_LIB, rx_pkgw_lib(e->w, "rx.shape_to_tensor", RX_LIB_DPS), 1, &r, (int)t->ndim, refs);
+}
+
 static void host_op(vm_emit *e, relax_value *v, int32_t r)
 {
     int32_t args[8], n = 0;
@@ -185,6 +201,7 @@ static void host_op(vm_emit *e, relax_value *v, int32_t r)
     case RX_OP_SHAPE_OF:
         if (v->type->known) { shape_leaf(e, r, v->type->dims, (uint32_t)v->type->ndim); return; }
         break;
+    case RX_OP_SHAPE_TO_TENSOR: shape_tensor(e, v, r); return;
     case RX_OP_UNIQUE: {
         static const char *const flags[] = { "sorted", "return_index", "return_inverse", "return_counts" };
         for (size_t i = 0; i < RX_COUNT(flags); i++) args[n++] = int_reg(e, rx_attr_int(&v->attrs, flags[i], 0));
