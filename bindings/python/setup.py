@@ -1,7 +1,7 @@
 """pip install ./bindings/python: the package with the shared libraries that `make` built.
 
-They are taken from build/lib of the source tree, or from the folder of RELAX_LIBRARY. The wheel serves every Python 3 of the
-platform, because ctypes needs no build for each. Nothing is left in the source tree.
+They are taken from build/lib of the source tree, or from the folder of RELAX_LIBRARY. The wheel serves every Python 3
+of the platform, because ctypes needs no build for each. Nothing is left in the source tree.
 """
 import os
 import re
@@ -21,21 +21,24 @@ def library_folder():
     given = os.environ.get("RELAX_LIBRARY")
     folder = os.path.dirname(given) if given else os.path.join(ROOT, "build", "lib")
     if not os.path.exists(os.path.join(folder, "librelax.so")):
-        raise SystemExit(f"librelax.so is not in {folder}: run 'make' in {ROOT} first, or set RELAX_LIBRARY to its path")
+        raise SystemExit(f"librelax.so is not in {folder}: run 'make' in {ROOT} first, or set RELAX_LIBRARY to the "
+                         "library's path")
     return folder
 
 
 def version():
     with open(os.path.join(ROOT, "include", "relax.h"), encoding="utf-8") as f:
         text = f.read()
-    return ".".join(re.search(rf"define RELAX_VERSION_{part} (\d+)", text).group(1) for part in ("MAJOR", "MINOR", "PATCH"))
+    parts = (re.search(rf"define RELAX_VERSION_{part} (\d+)", text) for part in ("MAJOR", "MINOR", "PATCH"))
+    return ".".join(part.group(1) for part in parts)
 
 
 class BuildWithLibraries(build_py):
     def run(self):
         folder = library_folder()
         super().run()
-        for name in ("librelax.so", "librelax_llvm.so"):       # the second one is the code generator; without it: no build()
+        # the second one is the code generator, without which nothing can be built but executables run
+        for name in ("librelax.so", "librelax_llvm.so"):
             source = os.path.join(folder, name)
             if os.path.exists(source):
                 shutil.copyfile(os.path.realpath(source), os.path.join(self.build_lib, "relax", name))

@@ -45,13 +45,13 @@ def exe():
 
 
 # ---- the header ----
-TYPES = {"void": "v", "int32_t": "i", "relax_status": "i", "relax_dtype": "i", "uint32_t": "u", "int64_t": "l", "size_t": "z",
-         "double": "d", "relax_any": "A", "relax_log_level": "i"}
+TYPES = {"void": "v", "int32_t": "i", "relax_status": "i", "relax_dtype": "i", "relax_log_level": "i", "uint32_t": "u",
+         "int64_t": "l", "size_t": "z", "double": "d", "relax_any": "A"}
 
 
 def header():
     text = (ROOT / "include/relax.h").read_text(encoding="utf-8")
-    return re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    return re.sub(r"\s+", " ", re.sub(r"/\*.*?\*/", "", text, flags=re.S))
 
 
 def code_of(declaration):
@@ -98,12 +98,13 @@ def test_library_has_every_function():
     assert missing == []
 
 
-STRUCTS = {"DLTensor": _lib.DLTensor, "DLManagedTensor": _lib.DLManagedTensor,
-           "DLManagedTensorVersioned": _lib.DLManagedTensorVersioned, "relax_any": _lib.Any_,
-           "relax_library_call": _lib.LibraryCall, "relax_packed_call": _lib.PackedCall,
-           "relax_context_options": _lib.ContextOptions, "relax_diagnostic": _lib.Diagnostic, "relax_op_info": _lib.OpInfo,
-           "relax_build_options": _lib.BuildOptions, "relax_sym_value": _lib.SymValue, "relax_vm_options": _lib.VMOptions,
-           "relax_model_options": _lib.ModelOptions, "relax_sampling": _lib.Sampling}
+STRUCTS = {
+    "DLTensor": _lib.DLTensor, "DLManagedTensor": _lib.DLManagedTensor,
+    "DLManagedTensorVersioned": _lib.DLManagedTensorVersioned, "relax_any": _lib.Any_,
+    "relax_library_call": _lib.LibraryCall, "relax_packed_call": _lib.PackedCall,
+    "relax_context_options": _lib.ContextOptions, "relax_diagnostic": _lib.Diagnostic,
+    "relax_op_info": _lib.OpInfo, "relax_build_options": _lib.BuildOptions, "relax_sym_value": _lib.SymValue,
+    "relax_vm_options": _lib.VMOptions, "relax_model_options": _lib.ModelOptions, "relax_sampling": _lib.Sampling}
 
 
 def test_structs_are_those_of_the_header(tmp_path):
@@ -164,7 +165,8 @@ def test_dims():
         assert f.prove_le(n, 100) is True and f.bounds(n * 2) == (2, 200)
         assert x.shape == (n * 2, 4) and x.ndim == 2 and str(x.type) == "Tensor((n*2, 4), f32)"
         f.ret(relax.reshape(x, (n, 8)))
-    assert f"{relax.Type.tuple(relax.Type.prim('i64'), relax.Type.shape_(None, ndim=2))}" == "Tuple(Prim(i64), Shape(ndim=2))"
+    pair = relax.Type.tuple(relax.Type.prim("i64"), relax.Type.shape_(None, ndim=2))
+    assert str(pair) == "Tuple(Prim(i64), Shape(ndim=2))" and [t.kind for t in pair.fields] == ["Prim", "Shape"]
     with pytest.raises(TypeError):
         int(n)
 
@@ -498,7 +500,8 @@ def test_dtypes_both_ways(double, name, dtype):
 
 def test_strided_and_read_only_inputs(double):
     x = np.arange(24, dtype=np.float32).reshape(4, 6)
-    for view in (x[::2], x[:, ::-1], x.T, x[1:3, 2:5], np.broadcast_to(x[:1], (3, 6)), x[:0], x[:, :0], np.asfortranarray(x)):
+    for view in (x[::2], x[:, ::-1], x.T, x[1:3, 2:5], np.broadcast_to(x[:1], (3, 6)), x[:0], x[:, :0],
+                 np.asfortranarray(x)):
         np.testing.assert_array_equal(double["f32"](view), view + view)
     x.flags.writeable = False
     np.testing.assert_array_equal(double["f32"](x), x + x)
@@ -701,7 +704,8 @@ def test_visit_and_inspect():
     f.visit(lambda v: names.append(v.op) or v.op == "silu")
     assert names == ["matmul", "silu"]
     add = f.values()[-1]
-    assert add.kind == "op" and [a.kind for a in add.args] == ["op", "param"] and f.result.is_(add) and f.params[0].uses == 2
+    assert add.kind == "op" and [a.kind for a in add.args] == ["op", "param"]
+    assert f.result.is_(add) and f.params[0].uses == 2
     with pytest.raises(relax.Error):
         f.values()[0].remove()
     with pytest.raises(KeyError):
@@ -716,7 +720,8 @@ def test_pipeline_printing_and_lists():
     assert context.operators()["softmax"].attrs == "axis:int=-1"
     printed = []
     p = relax.Pipeline("normalize,fold-constant,dce")
-    p.print(lambda name, after, text: printed.append((name, after, text.startswith("fn mlp"))), after="dce", before="normalize")
+    p.print(lambda name, after, text: printed.append((name, after, text.startswith("fn mlp"))), after="dce",
+            before="normalize")
     p.verify_each()
     p.run(mlp(relax.Module()))
     assert printed == [("normalize", False, True), ("dce", True, True)]
@@ -766,6 +771,21 @@ def test_foreign_function():
     relax.register_foreign("c.memcpy", copy, "i:pp", context=context)
     x = np.arange(16, dtype=np.float32)
     np.testing.assert_array_equal(relax.build(m)["f"](x), x)
+
+
+def test_openblas():
+    context = relax.Context()
+    try:
+        relax.register_openblas(context=context)
+    except relax.NotFoundError as e:
+        assert e.id == "RX4110" and e.hint
+        pytest.skip("no OpenBLAS")
+    m = relax.Module(context=context)
+    with m.function("f") as f:
+        x, w = f.param("x", "Tensor((n, 16), f32)"), f.param("w", "Tensor((16, 16), f32)")
+        f.ret(f.call_library("openblas.sgemm", [x, w], "Tensor((n, 16), f32)"))
+    x, w = arrays(5)
+    np.testing.assert_allclose(relax.build(m)["f"](x, w), x @ w, rtol=1e-4, atol=1e-5)
 
 
 # ---- long operations ----

@@ -24,8 +24,8 @@ def test_pip_install(tmp_path):
     python = tmp_path / "env/bin/python"
     env = dict(os.environ, RELAX_LIBRARY=_lib.lib.path)
     before = sorted(PACKAGE.rglob("*"))
-    r = subprocess.run([python, "-m", "pip", "install", "--no-deps", str(PACKAGE)], env=env, capture_output=True, text=True,
-                       cwd=tmp_path)
+    r = subprocess.run([python, "-m", "pip", "install", "--no-deps", str(PACKAGE)], env=env, capture_output=True,
+                       text=True, cwd=tmp_path)
     said = r.stdout + r.stderr
     if r.returncode and ("No matching distribution found for setuptools" in said or "connection" in said.lower()):
         pytest.skip("pip cannot reach setuptools")
@@ -47,7 +47,8 @@ def test_absent_library_is_a_clear_error(tmp_path):
 
 def example(name, *args):
     env = dict(os.environ, RELAX_LIBRARY=_lib.lib.path, PYTHONPATH=str(PACKAGE))
-    r = subprocess.run([sys.executable, str(ROOT / f"examples/{name}.py"), *args], env=env, capture_output=True, text=True)
+    r = subprocess.run([sys.executable, str(ROOT / f"examples/{name}.py"), *args], env=env, capture_output=True,
+                       text=True)
     assert r.returncode == 0 and r.stderr == "", r.stderr
     return r.stdout
 

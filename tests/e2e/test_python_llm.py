@@ -9,7 +9,8 @@ import reference
 import relax
 from relax import llm
 
-PIECES = ["<unk>", "<s>", "</s>", "<|user|>", "<|end|>"] + [f"<0x{b:02X}>" for b in range(256)] + ["\u2581", "a", "b", "ab"]
+PIECES = ["<unk>", "<s>", "</s>", "<|user|>", "<|end|>", *(f"<0x{b:02X}>" for b in range(256)),
+          "\u2581", "a", "b", "ab"]
 TEMPLATE = ("{{ bos_token }}{% for m in messages %}{% if m.role not in ['user', 'assistant'] %}"
             "{{ raise_exception('unknown role ' + m.role) }}{% endif %}<|user|>{{ m.content }}<|end|>{% endfor %}"
             "{% if add_generation_prompt %}a{% endif %}")
@@ -105,7 +106,8 @@ def test_streaming_is_whole_text(model):
 def test_spaces_after_byte_tokens(model):
     stream = llm._Stream(model.tokenizer)
     ids = [1, 5 + 0xC3, 5 + 0xA9, 261, 262, 261, 5 + 0xE2, 5 + 0x82, 5 + 0xAC, 5 + 0xE2]
-    assert [stream.put(i) for i in ids[1:]] + [stream.end()] == ["", "\u00e9", " ", "a", " ", "", "", "\u20ac", "", "\ufffd"]
+    pieces = [stream.put(i) for i in ids[1:]] + [stream.end()]
+    assert pieces == ["", "\u00e9", " ", "a", " ", "", "", "\u20ac", "", "\ufffd"]
     assert model.tokenizer.decode([262] + ids[1:]) == "a\u00e9 a \u20ac\ufffd"
 
 

@@ -9,14 +9,14 @@
     exe = relax.build(m, "cpu")
     y = exe["mlp"](x_array, w_array)                       # anything with __dlpack__, for every n
 
-Every operator of the library is a function here: dir(relax), help(relax.softmax). Errors are relax.Error with id, where, hint.
-The C library does all the work; this package holds no compiler logic.
+Every operator of the library is a function here: dir(relax), help(relax.softmax). Errors are relax.Error with id,
+where, hint. The C library does all the work; this package holds no compiler logic.
 """
 from typing import Any as _Any, Callable as _Callable, List as _List
 
 from . import _lib, _ops, llm
-from ._core import (BoundError, Cancelled, Context, DTypeError, Error, FileError, FormatError, InvalidError, NotFoundError,
-                    OpInfo, OutOfMemory, ShapeError, UnsupportedError)
+from ._core import (BoundError, Cancelled, Context, DTypeError, Error, FileError, FormatError, InvalidError,
+                    NotFoundError, OpInfo, OutOfMemory, ShapeError, UnsupportedError)
 from ._exec import (VM, Executable, ExecutableFunction, Memory, Weight, Weights, build, interpret, register_foreign,
                     register_library, register_openblas, register_packed, unregister)
 from ._ir import Builder, Dim, Function, Module, Type, Value
@@ -27,11 +27,13 @@ from ._tensor import Shape, Tensor, empty, tensor
 
 __version__: str = (_lib.lib.version_string() or b"").decode()
 
-__all__ = ["BoundError", "Buffer", "Builder", "Cancelled", "Context", "DTypeError", "Dim", "Error", "Executable",
-           "ExecutableFunction", "Expr", "FileError", "FormatError", "Function", "HostPass", "InvalidError", "Memory", "Module",
-           "NotFoundError", "OpInfo", "OutOfMemory", "Pipeline", "PrimBuilder", "Shape", "ShapeError", "Target", "Tensor", "Type",
-           "UnsupportedError", "VM", "Value", "Weight", "Weights", "build", "const", "empty", "host_pass", "interpret", "llm",
-           "register_foreign", "register_library", "register_openblas", "register_packed", "shape", "tensor", "unregister"]
+__all__ = [
+    "BoundError", "Buffer", "Builder", "Cancelled", "Context", "DTypeError", "Dim", "Error", "Executable",
+    "ExecutableFunction", "Expr", "FileError", "FormatError", "Function", "HostPass", "InvalidError", "Memory",
+    "Module", "NotFoundError", "OpInfo", "OutOfMemory", "Pipeline", "PrimBuilder", "Shape", "ShapeError", "Target",
+    "Tensor", "Type", "UnsupportedError", "VM", "Value", "Weight", "Weights", "build", "const", "empty", "host_pass",
+    "interpret", "llm", "register_foreign", "register_library", "register_openblas", "register_packed", "shape",
+    "tensor", "unregister"]
 
 
 def __getattr__(name: str) -> _Callable[..., Value]:

@@ -123,7 +123,7 @@ class State:
         status = lib.context_create(byref(options), byref(out))
         if status != OK:
             raise CLASSES.get(status, Error)("a context could not be made", status=status)
-        self.ptr = out.value
+        self.ptr: int = out.value or 0
         # the callbacks must live as long as the native context: they are arguments of its finaliser
         weakref.finalize(self, _destroy_context, self.ptr, self.dead, self.callbacks)
 
@@ -143,7 +143,7 @@ class State:
             destroy, ptr = self.dead.popleft()
             destroy(ptr)
 
-    def own(self, owner: Any, destroy: Any, ptr: int, *keep: Any) -> "weakref.finalize[Any, Any]":
+    def own(self, owner: Any, destroy: Any, ptr: Any, *keep: Any) -> "weakref.finalize[Any, Any]":
         """owner's death destroys ptr in a quiet moment; what `keep` holds lives as long"""
         return weakref.finalize(owner, _release, self, destroy, ptr, keep)
 
@@ -218,7 +218,7 @@ class State:
             old(signal.SIGINT, struck[0])
 
 
-def _release(state: State, destroy: Any, ptr: int, keep: Any) -> None:
+def _release(state: State, destroy: Any, ptr: Any, keep: Any) -> None:
     state.dead.append((destroy, ptr))
     if state.lock.acquire(blocking=False):
         try:
@@ -311,7 +311,8 @@ class Context:
         return found
 
     def load_plugin(self, path: Any) -> None:
-        """Loads a plugin (.so): its passes and operators. Loading one is running a program. Error RX7104 if it does not fit."""
+        """Loads a plugin (.so): its passes and operators. Loading one is running a program. Error RX7104 if it does
+        not fit."""
         self._state.checked(lib.plugin_load, self._state.ptr, encoded(str(path)))
 
     def _child(self) -> "Context":
@@ -326,7 +327,7 @@ class Context:
         if kind == "foreign":
             state.checked(lib.library_register_foreign, state.ptr, encoded(name), fn, encoded(keep))
         elif kind == "openblas":
-            state.checked(lib.openblas_register, state.ptr, encoded(keep))
+            state.checked(lib.openblas_register, state.ptr)
         else:
             register = lib.library_register if kind == "library" else lib.packed_register
             callback = fn(state)
@@ -380,13 +381,14 @@ class _Bar:
 
 @contextlib.contextmanager
 def reporting(progress: Union[bool, Progress, None]) -> Iterator[Optional[Progress]]:
-    """True: a bar by tqdm when it is there, else a plain one on a terminal; or the caller's function(phase, done, total)"""
+    """True: a bar by tqdm when it is there, else a plain one on a terminal; or the caller's function(phase, done,
+    total)"""
     if progress is None or progress is False or callable(progress):
         yield progress or None
         return
     bar: Any = None
     try:
-        from tqdm import tqdm
+        from tqdm import tqdm          # type: ignore[import-untyped]
         bar = _Bar(tqdm)
     except ImportError:
         if sys.stderr is not None and sys.stderr.isatty():

@@ -13,11 +13,15 @@ class Row(NamedTuple):
     fmt: str                           # of struct and of the buffer protocol, "" if none
 
 
-ROWS = (Row("?", 3, 8, "", ""), Row("bool", 6, 8, "bool", "?"), Row("i8", 0, 8, "int8", "b"), Row("i16", 0, 16, "int16", "h"),
-        Row("i32", 0, 32, "int32", "i"), Row("i64", 0, 64, "int64", "q"), Row("u8", 1, 8, "uint8", "B"),
-        Row("u16", 1, 16, "uint16", "H"), Row("u32", 1, 32, "uint32", "I"), Row("u64", 1, 64, "uint64", "Q"),
-        Row("f16", 2, 16, "float16", "e"), Row("bf16", 4, 16, "bfloat16", ""), Row("f32", 2, 32, "float32", "f"),
-        Row("f64", 2, 64, "float64", "d"), Row("f8e4m3", 10, 8, "float8_e4m3fn", ""), Row("f8e5m2", 12, 8, "float8_e5m2", ""))
+ROWS = (
+    Row("?", 3, 8, "", ""), Row("bool", 6, 8, "bool", "?"),
+    Row("i8", 0, 8, "int8", "b"), Row("i16", 0, 16, "int16", "h"),
+    Row("i32", 0, 32, "int32", "i"), Row("i64", 0, 64, "int64", "q"),
+    Row("u8", 1, 8, "uint8", "B"), Row("u16", 1, 16, "uint16", "H"),
+    Row("u32", 1, 32, "uint32", "I"), Row("u64", 1, 64, "uint64", "Q"),
+    Row("f16", 2, 16, "float16", "e"), Row("bf16", 4, 16, "bfloat16", ""),
+    Row("f32", 2, 32, "float32", "f"), Row("f64", 2, 64, "float64", "d"),
+    Row("f8e4m3", 10, 8, "float8_e4m3fn", ""), Row("f8e5m2", 12, 8, "float8_e5m2", ""))
 NUMBER: Dict[str, int] = {row.name: i for i, row in enumerate(ROWS) if i}
 _NUMBERS = {**NUMBER, **{row.numpy: i for i, row in enumerate(ROWS) if i}}
 _FROM_DL = {(row.code, row.bits): i for i, row in enumerate(ROWS) if i}

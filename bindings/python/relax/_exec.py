@@ -1,7 +1,7 @@
 """Building, executables, running, library functions of the host, weights.
 
-An executable is immutable and shared by threads. Each thread that calls it gets a VM of its own with a context of its own; weights
-are bound once and shared by all of them.
+An executable is immutable and shared by threads. Each thread that calls it gets a VM of its own with a context of its
+own; weights are bound once and shared by all of them.
 """
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ._dtype import from_dl, row_of
 from ._ir import Module
 from ._lib import Any_, DLTensor, encoded, lib, string, text
 from ._passes import Pipeline, Target
-from ._tensor import (READ_ONLY, Tensor, from_any, from_dlpack, given_result, lend, lent_argument, lent_dlpack, release_all,
-                      take, to_any)
+from ._tensor import (READ_ONLY, Tensor, from_any, from_dlpack, given_result, lend, lent_argument, lent_dlpack,
+                      release_all, take, to_any)
 
 
 # ---- building ----
@@ -62,13 +62,14 @@ def _made(context: Context, status: int, out: c_void_p, threads: int) -> "Execut
 
 
 def interpret(module: Module, function: str, *args: Any) -> Tensor:
-    """Runs a function of the module in the interpreter, at any stage of lowering: slow, obvious. Arguments and result are
-    tensors. Not compiled code: for checking and for constants."""
+    """Runs a function of the module in the interpreter, at any stage of lowering: slow, obvious. Arguments and result
+    are tensors. Not compiled code: for checking and for constants."""
     state, keep = module._state, []    # type: Tuple[Any, List[Any]]
     addresses = [lent_dlpack(a, keep) for a in args]
     out = c_void_p()
     with state.long():
-        status = state.call(lib.interpret, module._ptr, encoded(function), _lib.pointers(addresses), len(addresses), byref(out))
+        status = state.call(lib.interpret, module._ptr, encoded(function), _lib.pointers(addresses), len(addresses),
+                            byref(out))
         result = from_dlpack(state, out.value) if out.value else None
         state.check(status)
     if result is None:
@@ -80,8 +81,9 @@ def interpret(module: Module, function: str, *args: Any) -> Tensor:
 class Executable:
     """Compiled code for all shapes: exe["mlp"](x, w).
 
-    Arguments are anything with __dlpack__, numpy arrays, buffers, numbers (Prim), relax.Shape, tuples; results are Tensor, int,
-    float, Shape, or tuples of them. Arguments are lent for the call and never copied where they are compact.
+    Arguments are anything with __dlpack__, numpy arrays, buffers, numbers (Prim), relax.Shape, tuples; results are
+    Tensor, int, float, Shape, or tuples of them. Arguments are lent for the call and never copied where they are
+    compact.
     """
 
     def __init__(self, context: Context, ptr: int, threads: int = 0) -> None:
@@ -95,8 +97,8 @@ class Executable:
     @staticmethod
     def load(source: Union[str, "os.PathLike[str]", bytes], *, threads: int = 0,
              context: Optional[Context] = None) -> "Executable":
-        """From a file or from bytes. They are verified or refused (RX51xx); the native code is not looked at: running it is
-        running a program."""
+        """From a file or from bytes. They are verified or refused (RX51xx); the native code is not looked at: running
+        it is running a program."""
         context, out = context or Context.current(), c_void_p()
         state = context._state
         if isinstance(source, (bytes, bytearray, memoryview)):
@@ -113,7 +115,7 @@ class Executable:
     def to_bytes(self) -> bytes:
         data, size = c_void_p(), c_size_t()
         self._state.checked(lib.executable_bytes, self._ptr, byref(data), byref(size))
-        return ctypes.string_at(data.value, size.value)
+        return ctypes.string_at(data.value or 0, size.value)
 
     # -- looking
     @property
@@ -127,8 +129,9 @@ class Executable:
     @property
     def weights(self) -> Dict[str, str]:
         """the weights that must be bound: name and annotation"""
-        return {string(lib.executable_weight_name(self._ptr, i)) or "": string(lib.executable_weight_type(self._ptr, i)) or ""
-                for i in range(lib.executable_weight_count(self._ptr))}
+        names = [lib.executable_weight_name(self._ptr, i) for i in range(lib.executable_weight_count(self._ptr))]
+        return {string(name) or "": string(lib.executable_weight_type(self._ptr, i)) or "" for i, name in
+                enumerate(names)}
 
     def metadata(self, key: str) -> Optional[str]:
         """provenance and metadata: "target", "librelax", "pipeline", …; None if absent"""
@@ -182,8 +185,8 @@ class Functions(Mapping[str, "ExecutableFunction"]):
 
     def __getitem__(self, name: str) -> "ExecutableFunction":
         if name not in self._names:
-            raise NotFoundError(f"the executable has no function {name!r}; it has {', '.join(self._names)}", id="RX1006",
-                                status=6)
+            raise NotFoundError(f"the executable has no function {name!r}; it has {', '.join(self._names)}",
+                                id="RX1006", status=6)
         return ExecutableFunction(self._exe, name)
 
     def __iter__(self) -> Iterator[str]:
@@ -201,8 +204,8 @@ class ExecutableFunction:
         self.executable, self.name, self._encoded = executable, name, encoded(name)
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
-        """Runs it. out: a tensor, or a sequence of them, that the results are written into (compact, writable, of the result's
-        shape and type); then nothing is allocated. Errors name argument, dim, expected and found (RX41xx)."""
+        """Runs it. out: a tensor, or a sequence of them, that the results are written into (compact, writable, of the
+        result's shape and type); then nothing is allocated. Errors name argument, dim, expected and found (RX41xx)."""
         return self.executable.vm._call(self._encoded, args, out)
 
     @property
@@ -218,7 +221,8 @@ class ExecutableFunction:
         return e._state.call(text, lib.executable_memory_formula, e._ptr, self._encoded)
 
     def peak_memory(self, **symbols: int) -> int:
-        """peak activation bytes of a call with these values of the symbols, known before it runs: peak_memory(n=2048)"""
+        """peak activation bytes of a call with these values of the symbols, known before it runs:
+        peak_memory(n=2048)"""
         values = (_lib.SymValue * max(len(symbols), 1))()
         for slot, (name, value) in zip(values, symbols.items()):
             slot.name, slot.value = encoded(name), value
@@ -324,8 +328,9 @@ class _View:
         row = row_of(from_dl(t.dtype.code, t.dtype.bits))
         kind = "b" if row.name == "bool" else row.name[0] if row.fmt else "V"
         order = "|" if row.bits == 8 else "<" if sys.byteorder == "little" else ">"
+        address = (t.data or 64) + t.byte_offset
         self.__array_interface__ = dict(version=3, shape=tuple(t.shape[i] for i in range(t.ndim)), strides=None,
-                                        typestr=f"{order}{kind}{row.bits // 8}", data=((t.data or 64) + t.byte_offset, False))
+                                        typestr=f"{order}{kind}{row.bits // 8}", data=(address, False))
 
 
 def _failed(state: State, call: Any, error: BaseException) -> int:
@@ -338,8 +343,9 @@ def _failed(state: State, call: Any, error: BaseException) -> int:
 
 
 def register_library(name: str, function: Callable[..., Any], *, context: Optional[Context] = None) -> None:
-    """Registers a library function: function(*inputs, *outputs, *syms) with numpy arrays on the tensors' memory; it writes into
-    the outputs. The arrays are lent for the call. What it raises is raised by the program's caller. Needs numpy."""
+    """Registers a library function: function(*inputs, *outputs, *syms) with numpy arrays on the tensors' memory; it
+    writes into the outputs. The arrays are lent for the call. What it raises is raised by the program's caller. Needs
+    numpy."""
     import numpy
 
     def wrap(state: State) -> Any:
@@ -356,8 +362,8 @@ def register_library(name: str, function: Callable[..., Any], *, context: Option
 
 
 def register_packed(name: str, function: Callable[..., Any], *, context: Optional[Context] = None) -> None:
-    """Registers a function of any values: function(*args) with Tensor, int, float, Shape and tuples, one result (None, number,
-    tensor, array, Shape or tuple). What it raises is raised by the program's caller."""
+    """Registers a function of any values: function(*args) with Tensor, int, float, Shape and tuples, one result (None,
+    number, tensor, array, Shape or tuple). What it raises is raised by the program's caller."""
     def wrap(state: State) -> Any:
         def callback(user: Any, call: Any) -> int:
             c = call.contents
@@ -372,16 +378,17 @@ def register_packed(name: str, function: Callable[..., Any], *, context: Optiona
 
 
 def register_foreign(name: str, function: Any, signature: str, *, context: Optional[Context] = None) -> None:
-    """Registers a C function: a ctypes function or an address. signature: "i:pppll", see relax_library_register_foreign."""
+    """Registers a C function: a ctypes function or an address. signature: "i:pppll", see
+    relax_library_register_foreign."""
     address = function if isinstance(function, int) else ctypes.cast(function, c_void_p).value
     context = context or Context.current()
     context._state.callbacks.append(function)
     context._register("foreign", name, address, signature)
 
 
-def register_openblas(path: Optional[str] = None, *, context: Optional[Context] = None) -> None:
-    """Registers "openblas.sgemm" from the OpenBLAS at path, or where the system has it; RX4110 with a hint if it is absent."""
-    (context or Context.current())._register("openblas", "openblas", None, path)
+def register_openblas(*, context: Optional[Context] = None) -> None:
+    """Registers "openblas.sgemm" (a, b) -> a @ b; RX4110 with a hint if OpenBLAS is absent."""
+    (context or Context.current())._register("openblas", "openblas.sgemm", None, None)
 
 
 def unregister(name: str, *, context: Optional[Context] = None) -> None:

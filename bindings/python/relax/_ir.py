@@ -1,7 +1,7 @@
 """Modules, functions, values, annotations and dims: building, looking at and rewriting them.
 
-Handles of the IR belong to their module; a Value keeps its module alive. Running a pipeline or parsing into a module makes the
-handles that were taken from it before invalid; using one is an error, not a crash.
+Handles of the IR belong to their module; a Value keeps its module alive. Running a pipeline or parsing into a module
+makes the handles that were taken from it before invalid; using one is an error, not a crash.
 """
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ DimLike = Union["Dim", int]
 
 # ---- dims ----
 class Dim:
-    """An integer expression over symbols: n, n * 4, (m + 1) // 2. Division rounds down. Equal expressions compare equal:
-    n * 2 == n + n; whether two different ones are equal for all n, Builder.prove_equal knows."""
+    """An integer expression over symbols: n, n * 4, (m + 1) // 2. Division rounds down. Equal expressions compare
+    equal: n * 2 == n + n; whether two different ones are equal for all n, Builder.prove_equal knows."""
     __slots__ = ("_context", "_ptr")
 
     def __init__(self, context: Context, ptr: int) -> None:
@@ -109,8 +109,8 @@ def dim_ptr(context: Context, d: DimLike) -> int:
 
 # ---- annotations ----
 class Type:
-    """An annotation: "Tensor((n, 4), f32)", "Shape(n, 4)", "Prim(i64, n)", "Tuple(…)", "Callable(…)", "Object". str() gives its
-    text, which every function that takes an annotation accepts, as it does the object."""
+    """An annotation: "Tensor((n, 4), f32)", "Shape(n, 4)", "Prim(i64, n)", "Tuple(…)", "Callable(…)", "Object". str()
+    gives its text, which every function that takes an annotation accepts, as it does the object."""
     __slots__ = ("_context", "_ptr")
 
     def __init__(self, context: Context, ptr: int) -> None:
@@ -122,7 +122,7 @@ class Type:
         return Type(context, context._state.made(fn, context._state.ptr, *args))
 
     @staticmethod
-    def object(context: Optional[Context] = None) -> "Type":
+    def object_(context: Optional[Context] = None) -> "Type":
         return Type._made(context, lib.type_object)
 
     @staticmethod
@@ -154,7 +154,8 @@ class Type:
 
     @staticmethod
     def callable(params: Sequence["Type"], result: "Type", *, pure: bool = True) -> "Type":
-        return Type._made(result._context, lib.type_callable, pointers(t._ptr for t in params), len(params), result._ptr, pure)
+        return Type._made(result._context, lib.type_callable, pointers(t._ptr for t in params), len(params),
+                          result._ptr, pure)
 
     @property
     def kind(self) -> str:
@@ -217,7 +218,8 @@ def _stack() -> List["Builder"]:
 def current() -> "Builder":
     """the innermost function that is being built in this thread"""
     if not _stack():
-        raise InvalidError("no function is being built: operators belong inside 'with module.function(…) as f:'", id="RX1009")
+        raise InvalidError("no function is being built: operators belong inside 'with module.function(…) as f:'",
+                           id="RX1009")
     return _stack()[-1]
 
 
@@ -225,8 +227,8 @@ def current() -> "Builder":
 class Value:
     """The result of a node: a parameter, constant, or binding of a function.
 
-    + - * / // % ** @ & | ^ << >> ~ and comparisons are operators of the program; numbers and arrays become constants of the
-    other operand's data type. x[1:, ::2, None, i] slices. v[i] of a tuple is its field.
+    + - * / // % ** @ & | ^ << >> ~ and comparisons are operators of the program; numbers and arrays become constants
+    of the other operand's data type. x[1:, ::2, None, i] slices. v[i] of a tuple is its field.
     """
     __slots__ = ("module", "_at", "_generation")
     __array_ufunc__ = None             # numpy leaves array + value to Value
@@ -237,7 +239,8 @@ class Value:
     @property
     def _ptr(self) -> int:
         if self._generation != self.module._generation:
-            raise InvalidError("the value is from before the module was changed as a whole: look it up again", id="RX1003")
+            raise InvalidError("the value is from before the module was changed as a whole: look it up again",
+                               id="RX1003")
         return self._at
 
     # -- looking
@@ -346,6 +349,9 @@ class Value:
             return NotImplemented
         return current().op(name, (other, self) if swap else (self, other))
 
+    def _logical(self, name: str) -> str:
+        return ("logical_" if self.dtype == "bool" else "bitwise_") + name
+
     def __add__(self, o: Any) -> "Value": return self._binary("add", o)
     def __radd__(self, o: Any) -> "Value": return self._binary("add", o, True)
     def __sub__(self, o: Any) -> "Value": return self._binary("subtract", o)
@@ -362,9 +368,9 @@ class Value:
     def __rpow__(self, o: Any) -> "Value": return self._binary("power", o, True)
     def __matmul__(self, o: Any) -> "Value": return self._binary("matmul", o)
     def __rmatmul__(self, o: Any) -> "Value": return self._binary("matmul", o, True)
-    def __and__(self, o: Any) -> "Value": return self._binary("logical_and" if self.dtype == "bool" else "bitwise_and", o)
-    def __or__(self, o: Any) -> "Value": return self._binary("logical_or" if self.dtype == "bool" else "bitwise_or", o)
-    def __xor__(self, o: Any) -> "Value": return self._binary("logical_xor" if self.dtype == "bool" else "bitwise_xor", o)
+    def __and__(self, o: Any) -> "Value": return self._binary(self._logical("and"), o)
+    def __or__(self, o: Any) -> "Value": return self._binary(self._logical("or"), o)
+    def __xor__(self, o: Any) -> "Value": return self._binary(self._logical("xor"), o)
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
     def __lshift__(self, o: Any) -> "Value": return self._binary("left_shift", o)
     def __rlshift__(self, o: Any) -> "Value": return self._binary("left_shift", o, True)
@@ -556,7 +562,8 @@ class Builder:
         """A constant from a number, an array, anything with __dlpack__ or nested lists; copied."""
         name = None if dtype is None else ROWS[number_of(dtype)].name
         if isinstance(data, (bool, int, float)):
-            return self._scalar(data, name or ("bool" if isinstance(data, bool) else "i64" if isinstance(data, int) else "f32"))
+            own = "bool" if isinstance(data, bool) else "i64" if isinstance(data, int) else "f32"
+            return self._scalar(data, name or own)
         keep = [take(self._state, data, name)]
         try:
             t = _lib.DLTensor()
@@ -574,7 +581,8 @@ class Builder:
         if isinstance(v, float):
             raise TypeError(f"{v} with an operand of {name}: cast the operand first (astype)")
         bits = ROWS[NUMBER[name]].bits
-        lo, hi = (0, 1) if name == "bool" else (0, 2**bits - 1) if name[0] == "u" else (-2**(bits - 1), 2**(bits - 1) - 1)
+        signed = name[0] == "i"
+        lo, hi = (-2**(bits - 1), 2**(bits - 1) - 1) if signed else (0, 1 if name == "bool" else 2**bits - 1)
         if not lo <= v <= hi:
             raise OverflowError(f"{v} does not fit into {name}")
         return self._value(lib.scalar_int, NUMBER[name], v - 2**64 if v >= 2**63 else v)
@@ -597,8 +605,8 @@ class Builder:
         return self._value(lib.value_named, value._ptr, encoded(name))
 
     def operand(self, x: Any, like: Optional[str] = None) -> Value:
-        """x as a value: numbers become constants of data type `like`, dims prim values, tuples shapes (of ints and dims) or
-        tuples (of values), functions values, arrays constants"""
+        """x as a value: numbers become constants of data type `like`, dims prim values, tuples shapes (of ints and
+        dims) or tuples (of values), functions values, arrays constants"""
         if isinstance(x, Value):
             return x
         if isinstance(x, (bool, int, float)):
@@ -636,14 +644,16 @@ class Builder:
 
     def call_tir(self, prim: "Function", args: Sequence[Any], out: Union[str, Type], syms: Sequence[DimLike] = (),
                  inplace: Optional[Sequence[int]] = None) -> Value:
-        """Calls a tensor program: args are read, `out` annotates what it writes (Tuple: several). syms: its extra symbolic
-        arguments. inplace[i]: the argument that output i is written over, -1: fresh; that argument is not used afterwards."""
+        """Calls a tensor program: args are read, `out` annotates what it writes (Tuple: several). syms: its extra
+        symbolic arguments. inplace[i]: the argument that output i is written over, -1: fresh; that argument is not
+        used afterwards."""
         values, n = self._operands(args)
         exprs = pointers(dim_ptr(self.module.context, d) for d in syms)
         if inplace is None:
             return self._value(lib.call_tir, prim._ptr, values, n, encoded(str(out)), exprs, len(syms))
         where = (ctypes.c_int32 * max(len(inplace), 1))(*inplace)
-        return self._value(lib.call_tir_inplace, prim._ptr, values, n, encoded(str(out)), exprs, len(syms), where, len(inplace))
+        return self._value(lib.call_tir_inplace, prim._ptr, values, n, encoded(str(out)), exprs, len(syms), where,
+                           len(inplace))
 
     def call_library(self, name: str, args: Sequence[Any], out: Union[str, Type]) -> Value:
         """calls a library function in destination-passing style: register_library"""
@@ -689,7 +699,8 @@ class Function:
     @property
     def _ptr(self) -> int:
         if self._generation != self.module._generation:
-            raise InvalidError("the function is from before the module was changed as a whole: look it up again", id="RX1003")
+            raise InvalidError("the function is from before the module was changed as a whole: look it up again",
+                               id="RX1003")
         return self._at
 
     @property
@@ -717,8 +728,8 @@ class Function:
         return Type(self.module.context, ptr) if ptr else None
 
     def visit(self, visit: Callable[[Value], Any]) -> None:
-        """Calls visit(value) for every binding in program order (bodies of an if after it) until it returns a true value. It may
-        replace or remove the value that it is given and insert before it."""
+        """Calls visit(value) for every binding in program order (bodies of an if after it) until it returns a true
+        value. It may replace or remove the value that it is given and insert before it."""
         state = self.module._state
 
         def callback(user: Any, ptr: int) -> int:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ctypes
 import keyword
 import os
-from ctypes import (CFUNCTYPE, POINTER, Structure, Union, c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t,
-                    c_uint8, c_uint16, c_uint32, c_uint64, c_void_p, sizeof)
+from ctypes import (CFUNCTYPE, POINTER, Structure, Union, c_char, c_char_p, c_double, c_float, c_int32, c_int64,
+                    c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p, sizeof)
 from typing import Any, Dict, List, Optional
 
 STRLEN = c_size_t(-1).value
@@ -85,8 +85,8 @@ class ContextOptions(Structure):
 
 class Diagnostic(Structure):
     _fields_ = [("struct_size", c_uint32), ("status", c_int32), ("id", c_char * 8), ("message", c_char_p),
-                ("function", c_char_p), ("binding", c_char_p), ("file", c_char_p), ("line", c_uint32), ("col", c_uint32),
-                ("hint", c_char_p)]
+                ("function", c_char_p), ("binding", c_char_p), ("file", c_char_p), ("line", c_uint32),
+                ("col", c_uint32), ("hint", c_char_p)]
 
 
 class OpInfo(Structure):
@@ -123,10 +123,11 @@ def init(struct: Any) -> Any:
     return struct
 
 
-# ---- prototypes: "result arguments": v nothing, p a pointer of any kind, s text, i int32_t, u uint32_t, l int64_t, z size_t,
-# d double, A relax_any by value; names are without their prefix relax_ ----
-CODES = {"v": None, "p": c_void_p, "s": c_char_p, "i": c_int32, "u": c_uint32, "l": c_int64, "z": c_size_t, "d": c_double,
-         "A": Any_}
+# ---- prototypes: "result arguments" ----
+# v nothing, p a pointer of any kind, s text, i int32_t, u uint32_t, l int64_t, z size_t, d double, A relax_any by
+# value; names are without their prefix relax_
+CODES = {"v": None, "p": c_void_p, "s": c_char_p, "i": c_int32, "u": c_uint32, "l": c_int64, "z": c_size_t,
+         "d": c_double, "A": Any_}
 PROTOTYPES: Dict[str, str] = {
     "v ppp": "version",
     "s": "version_string",
@@ -148,8 +149,8 @@ PROTOTYPES: Dict[str, str] = {
         exp log sqrt rsqrt sin cos tanh sigmoid silu gelu gelu_tanh erf relu square floor ceil round trunc isnan
         logical_not zeros_like ones_like flatten unique nonzero shape_of shape_to_tensor tensor_to_shape""",
     "z ppz": "dim_text type_text function_text pipeline_text weights_text",
-    "i ppp": """prove_equal prove_le module_print function_visit executable_activate executable_bytes vm_create vm_memory
-        any_to_dlpack any_from_dlpack generator_logits""",
+    "i ppp": """prove_equal prove_le module_print function_visit executable_activate executable_bytes vm_create
+        vm_memory any_to_dlpack any_from_dlpack generator_logits""",
     "i pppp": "dim_bounds build generator_create",
     "p p": """type_object module_create module_clone builder_function value_type prim_finish function_result_type
         function_result insert_before vm_context generator_vm""",
@@ -160,8 +161,8 @@ PROTOTYPES: Dict[str, str] = {
     "p ppupi": "type_callable",
     "p ps": """type_parse module_find function_begin symbol shape_text prim_begin prim_symbol prim_expr pipeline_parse
         target_parse""",
-    "i p": """type_kind type_dtype type_ndim module_verify builder_status function_is_prim value_kind value_remove
-        insert_end generator_reset""",
+    "i p": """openblas_register type_kind type_dtype type_ndim module_verify builder_status function_is_prim
+        value_kind value_remove insert_end generator_reset""",
     "p pi": "type_dim value_dim",
     "p pu": "type_field module_function function_param value_arg",
     "p pssz": "module_parse",
@@ -211,7 +212,7 @@ PROTOTYPES: Dict[str, str] = {
     "p pspu": "prim_call",
     "i pspz": "value_attr_text weights_meta",
     "i psspp": "pipeline_insert_after pipeline_insert_before pipeline_print",
-    "i ps": "pipeline_remove plugin_load executable_save library_unregister openblas_register",
+    "i ps": "pipeline_remove plugin_load executable_save library_unregister",
     "i pi": "pipeline_verify_each tokenizer_is_end",
     "i pupp": "pipeline_time pass_describe",
     "i pspup": "interpret executable_peak_memory vm_call vm_invoke",
@@ -258,8 +259,8 @@ def find() -> str:
 
 
 class Library:
-    """Every function of relax.h as an attribute, without the prefix: lib.module_create(ctx); if_ and else_ for Python's sake.
-    One that the library lacks (librelax_rt has no compiler) raises AttributeError when it is used."""
+    """Every function of relax.h as an attribute, without the prefix: lib.module_create(ctx); if_ and else_ for
+    Python's sake. One that the library lacks (librelax_rt has no compiler) raises AttributeError when it is used."""
 
     def __init__(self, path: Optional[str] = None) -> None:
         self.path = path or find()

@@ -1,7 +1,7 @@
 """Operators as functions: relax.<name>(operands…, attributes…), made from the library's own table.
 
-Operands come first, then attributes by position in the table's order or by keyword. A list of operands may be given as one list
-(concat, stack). help(relax.softmax) shows what an operator takes and computes.
+Operands come first, then attributes by position in the table's order or by keyword. A list of operands may be given as
+one list (concat, stack). help(relax.softmax) shows what an operator takes and computes.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 from ._core import Context, InvalidError, NotFoundError, OpInfo
 from ._dtype import dtype_name
 from ._ir import Builder, Dim, Value, current
-from ._lib import encoded, lib
+from ._lib import encoded, lib, pointers
 
 # operands that are numbers of their own: indices and the like, not of the first operand's data type
 _INDEX_OPERANDS = {"take": {1}, "gather_elements": {1}, "gather_nd": {1}, "take_gguf": {1}, "attention_cache": {3},
@@ -76,7 +76,8 @@ def _expr(v: Any) -> str:
 
 
 _WRITERS: Dict[str, Callable[[Any], str]] = {
-    "int": lambda v: str(v.__index__()), "float": lambda v: _float(float(v)), "bool": lambda v: "true" if v else "false",
+    "int": lambda v: str(v.__index__()), "float": lambda v: _float(float(v)),
+    "bool": lambda v: "true" if v else "false",
     "dtype": dtype_name, "str": lambda v: _quoted(str(v)), "ints": lambda v: _list(v, lambda x: str(x.__index__())),
     "expr": _expr, "exprs": lambda v: _list(v, _expr)}
 
@@ -115,7 +116,7 @@ def emit(b: Builder, name: str, args: Sequence[Any], attrs: Dict[str, Any]) -> V
     if info is None:
         raise NotFoundError(f"no operator is named {name!r}", id="RX2108")
     like, apart = _like(name, args, attrs), _INDEX_OPERANDS.get(name, ())
-    values = []
+    values: List[Optional[Value]] = []
     for i, a in enumerate(args):
         if a is None:
             values.append(None)
@@ -125,9 +126,8 @@ def emit(b: Builder, name: str, args: Sequence[Any], attrs: Dict[str, Any]) -> V
             values.append(b.operand(a, like))
     while len(values) > info.min_args and values[-1] is None:
         values.pop()
-    from ._lib import pointers
-    pointers_ = pointers(None if v is None else v._ptr for v in values)
-    return b._value(lib.op, encoded(name), pointers_, len(values), attrs_text(info, attrs))
+    operands = pointers(None if v is None else v._ptr for v in values)
+    return b._value(lib.op, encoded(name), operands, len(values), attrs_text(info, attrs))
 
 
 def _split_positions(info: OpInfo, args: List[Any], attrs: Dict[str, Any]) -> Tuple[List[Any], Dict[str, Any]]:
@@ -162,10 +162,11 @@ def _documented(info: OpInfo) -> Tuple[str, inspect.Signature]:
     if info.max_args < 0:
         params = [P("xs", P.VAR_POSITIONAL)]
     for key, (_, default) in declared.items():
-        params.append(P(key, P.KEYWORD_ONLY, default=P.empty if default is None else None if default == "?" else default))
+        known = P.empty if default is None else None if default == "?" else default
+        params.append(P(key, P.KEYWORD_ONLY, default=known))
     lines = [info.doc, ""]
-    kinds = {"int": "int", "float": "float", "bool": "bool", "dtype": "data type", "str": "text", "ints": "int or list of int",
-             "expr": "int, Dim or text", "exprs": "list of int, Dim or text"}
+    kinds = {"dtype": "data type", "str": "text", "ints": "int or list of int", "expr": "int, Dim or text",
+             "exprs": "list of int, Dim or text"}
     for key, (kind, default) in declared.items():
         tail = "" if default is None else ", optional" if default == "?" else f", default {default}"
         lines.append(f"{key}: {kinds.get(kind, kind)}{tail}")

@@ -84,7 +84,8 @@ class Pipeline:
 
     def print(self, printer: Callable[[str, bool, str], Any], *, before: Optional[str] = None,
               after: Optional[str] = "all") -> None:
-        """printer(pass, is_after, text) gets the module's text around passes: "all" or "legalize,fold-constant"; None: none"""
+        """printer(pass, is_after, text) gets the module's text around passes: "all" or "legalize,fold-constant"; None:
+        none"""
         state = self._state
 
         def callback(user: Any, name: bytes, is_after: int, data: bytes) -> None:

@@ -18,8 +18,8 @@ from ._lib import encoded, lib, pointers
 
 
 class Expr:
-    """A scalar expression of a tensor program. Arithmetic, comparisons and & | ^ << >> make expressions; numbers take the
-    data type of the other operand where `like` says which (i64 for indices)."""
+    """A scalar expression of a tensor program. Arithmetic, comparisons and & | ^ << >> make expressions; numbers take
+    the data type of the other operand where `like` says which (i64 for indices)."""
     __slots__ = ("_prim", "_ptr", "dtype")
 
     def __init__(self, prim: "PrimBuilder", ptr: int, dtype: str) -> None:

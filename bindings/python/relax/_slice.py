@@ -1,7 +1,7 @@
 """x[1:, ::2, None, i]: indexing of values, as numpy has it where the program can know the result.
 
-Numbers pick one index (and drop the axis), slices become strided_slice, None a new axis, "..." the axes in between; one value
-of an integer type is a take along its axis.
+Numbers pick one index (and drop the axis), slices become strided_slice, None a new axis, "..." the axes in between;
+one value of an integer type is a take along its axis.
 """
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def index(b: Builder, x: Value, key: Any) -> Value:
     if cuts:
         parts = [_slice_of(axes[i], shape[i], i) for i in cuts]
         strides = None if all(not isinstance(p[2], Dim) and p[2] == 1 for p in parts) else [p[2] for p in parts]
-        x = b.op("strided_slice", (x,), axes=cuts, begin=[p[0] for p in parts], end=[p[1] for p in parts], strides=strides)
+        x = b.op("strided_slice", (x,), axes=cuts, begin=[p[0] for p in parts], end=[p[1] for p in parts],
+                 strides=strides)
     if picks:
         x = b.op("squeeze", (x,), axis=picks)
     wide = 0                           # axes that a take adds

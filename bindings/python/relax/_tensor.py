@@ -1,7 +1,8 @@
 """Tensors at run time, and DLPack in both directions.
 
-In: anything with __dlpack__ (versioned when the producer can), the array interface, the buffer protocol, nested lists. Memory is
-shared where the library can use it, else copied once. Out: __dlpack__, __array__ and, from Python 3.12 on, the buffer protocol.
+In: anything with __dlpack__ (versioned when the producer can), the array interface, the buffer protocol, nested lists.
+Memory is shared where the library can use it, else copied once. Out: __dlpack__, __array__ and, from Python 3.12 on,
+the buffer protocol.
 """
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ class Lent:
 
 
 def lend(obj: Any, dtype: Optional[str] = None) -> Lent:
-    """obj's memory for as long as the result lives; dtype serves lists and numbers alone. TypeError if it is no tensor."""
+    """obj's memory for as long as the result lives; dtype serves lists and numbers alone. TypeError if it is no
+    tensor."""
     if hasattr(obj, "__dlpack__"):
         capsule = _capsule_of(obj)
         if capsule is not None:
@@ -59,7 +61,8 @@ def lend(obj: Any, dtype: Optional[str] = None) -> Lent:
     try:
         view = memoryview(obj)
     except TypeError:
-        raise TypeError(f"{type(obj).__name__} is no tensor: it has no __dlpack__, __array_interface__ or buffer") from None
+        what = type(obj).__name__
+        raise TypeError(f"{what} is no tensor: it has no __dlpack__, __array_interface__ or buffer") from None
     return _lend_buffer(view)
 
 
@@ -204,8 +207,8 @@ class Tensor:
     """A tensor of the library: on the CPU, compact, row-major.
 
     shape   tuple of int         dtype   "f32", "i64", …         nbytes, ndim, size
-    Numpy and torch read it without a copy: numpy.from_dlpack(t), numpy.asarray(t), torch.from_dlpack(t). Its memory lives as
-    long as it or anything made from it.
+    Numpy and torch read it without a copy: numpy.from_dlpack(t), numpy.asarray(t), torch.from_dlpack(t). Its memory
+    lives as long as it or anything made from it.
     """
     __slots__ = ("_any", "_state", "_keep", "shape", "dtype", "_data", "_read_only", "_final", "__weakref__")
 
@@ -244,7 +247,7 @@ class Tensor:
             return self.copy().__dlpack__(max_version=max_version)
         out, state = POINTER(DLManagedTensorVersioned)(), self._state
         state.checked(lib.any_to_dlpack, state.ptr, byref(self._any), byref(out))
-        address = cast(out, c_void_p).value
+        address = cast(out, c_void_p).value or 0
         if max_version is not None and max_version[0] >= 1:
             return _new_capsule(address, _NEW, cast(_destroy_c, c_void_p))
         if out.contents.flags & READ_ONLY:
@@ -268,11 +271,11 @@ class Tensor:
         if row.fmt:
             return numpy.from_dlpack(self)
         try:
-            import ml_dtypes
+            import ml_dtypes           # type: ignore[import-not-found]
         except ImportError:
-            raise TypeError(f"numpy has no {self.dtype}: install ml_dtypes, or let the program cast it to f32") from None
-        raw = (c_uint8 * max(self.nbytes, 1)).from_address(self._data or ctypes.addressof(_nothing))
-        raw._owner = self              # type: ignore[attr-defined]
+            raise TypeError(f"numpy has no {self.dtype}: install ml_dtypes, or cast it to f32") from None
+        raw: Any = (c_uint8 * max(self.nbytes, 1)).from_address(self._data or ctypes.addressof(_nothing))
+        raw._owner = self
         whole = numpy.frombuffer(raw, dtype=getattr(ml_dtypes, row.numpy), count=self.size)
         return whole.reshape(self.shape)
 
@@ -285,9 +288,9 @@ class Tensor:
         return a.copy() if copy else a
 
     def __buffer__(self, flags: int) -> memoryview:
-        raw = (c_uint8 * self.nbytes).from_address(self._data or ctypes.addressof(_nothing))
-        raw._owner = self              # type: ignore[attr-defined]
-        fmt = row_of(self.dtype).fmt
+        raw: Any = (c_uint8 * self.nbytes).from_address(self._data or ctypes.addressof(_nothing))
+        raw._owner = self
+        fmt: Any = row_of(self.dtype).fmt
         view = memoryview(raw).cast("B")
         return view.cast(fmt, self.shape) if fmt and self.nbytes and self.shape else view
 
@@ -372,8 +375,8 @@ _destroy_c = ctypes.PYFUNCTYPE(None, c_void_p)(_destroy_capsule)
 
 
 def tensor(obj: Any, dtype: Any = None, *, context: Optional[Context] = None) -> Tensor:
-    """A Tensor from a numpy or torch array, anything with __dlpack__, a buffer, or nested lists; on the same memory where it is
-    compact. dtype serves lists and numbers alone. TypeError if obj is no tensor."""
+    """A Tensor from a numpy or torch array, anything with __dlpack__, a buffer, or nested lists; on the same memory
+    where it is compact. dtype serves lists and numbers alone. TypeError if obj is no tensor."""
     if isinstance(obj, Tensor):
         return obj
     context = context or Context.current()
@@ -395,7 +398,8 @@ class Shape(Tuple[int, ...]):
 
 
 def to_any(state: State, obj: Any, keep: List[Any]) -> Any_:
-    """An argument of a call. Tensors are lent; `keep` must live until the call is over, and release_all(keep) follows it."""
+    """An argument of a call. Tensors are lent; `keep` must live until the call is over, and release_all(keep) follows
+    it."""
     v = Any_()
     if isinstance(obj, Tensor):
         v.kind, v.u.obj = _lib.ANY_TENSOR, obj._any.u.obj

@@ -6,7 +6,8 @@
         print(piece, end="", flush=True)
     print(model.chat([{"role": "user", "content": "Hello!"}]).text())
 
-The weights stay in the mapped file. The model is compiled once for all lengths; cache=True keeps the result beside the file.
+The weights stay in the mapped file. The model is compiled once for all lengths; cache=True keeps the result beside the
+file.
 """
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ class Tokenizer:
         self._final = self._state.own(self, lib.tokenizer_destroy, self._ptr, weights)
 
     def encode(self, text: str, *, add_bos: bool = True, special: bool = False) -> List[int]:
-        """Token ids. add_bos: begin-of-text as the model's rule says; special: markers like <|im_end|> in the text become control
-        tokens (not for text of strangers)."""
+        """Token ids. add_bos: begin-of-text as the model's rule says; special: markers like <|im_end|> in the text
+        become control tokens (not for text of strangers)."""
         data = text.encode("utf-8")
         capacity = len(data) + 8
         while True:
@@ -53,8 +54,8 @@ class Tokenizer:
             capacity = n
 
     def decode(self, ids: Sequence[int], *, special: bool = False) -> str:
-        """Text; bytes that are not UTF-8 become U+FFFD. special: control tokens are spelled out, else left out. RX1004 for an id
-        that does not exist."""
+        """Text; bytes that are not UTF-8 become U+FFFD. special: control tokens are spelled out, else left out. RX1004
+        for an id that does not exist."""
         data = (c_int32 * max(len(ids), 1))(*ids)
         size = 8 * len(ids) + 64
         while True:
@@ -79,8 +80,8 @@ class Tokenizer:
         return one or self.decode([int(id)] * 2, special=True)     # one in front is left out
 
     def chat(self, messages: Sequence[Message], *, generation_prompt: bool = True) -> str:
-        """The prompt of a chat by the file's own template, which needs jinja2; without it, of the families that librelax knows.
-        messages: [{"role": "user", "content": "…"}]"""
+        """The prompt of a chat by the file's own template, which needs jinja2; without it, of the families that
+        librelax knows. messages: [{"role": "user", "content": "…"}]"""
         source = self._weights.meta("tokenizer.chat_template")
         if source:
             try:
@@ -92,7 +93,8 @@ class Tokenizer:
         size = 1024 + 2 * sum(len(m["content"].encode("utf-8")) for m in messages)
         while True:
             out = ctypes.create_string_buffer(size)
-            n = self._state.call(lib.tokenizer_chat, self._ptr, roles, contents, len(messages), generation_prompt, out, size)
+            n = self._state.call(lib.tokenizer_chat, self._ptr, roles, contents, len(messages), generation_prompt, out,
+                                 size)
             if n < 0:
                 raise self._state.error(1)
             if n < size:
@@ -100,12 +102,13 @@ class Tokenizer:
             size = n + 1
 
     def _render(self, source: str, messages: Sequence[Message], generation_prompt: bool) -> str:
-        import jinja2
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
+        import jinja2                  # type: ignore[import-not-found,unused-ignore]
+        from jinja2.sandbox import ImmutableSandboxedEnvironment       # type: ignore[import-not-found,unused-ignore]
 
         def refuse(message: str) -> None:
             raise InvalidError(f"the chat template refuses: {message}")
-        env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
+        env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True,
+                                            extensions=["jinja2.ext.loopcontrols"])
         env.globals["raise_exception"] = refuse
         env.globals["strftime_now"] = time.strftime
         try:
@@ -170,7 +173,8 @@ class Generation:
 
     def _own(self) -> None:
         if self._model._turn != self._turn:
-            raise InvalidError("another generation was started on this model: only the newest one can go on", id="RX1009")
+            raise InvalidError("another generation was started on this model: only the newest one can go on",
+                               id="RX1009")
 
     def _step(self, stream: "_Stream") -> str:
         """one token; the text that came with it"""
@@ -204,8 +208,8 @@ class Generation:
 
 
 class _Stream:
-    """Ids to text, piece by piece. Bytes that may be the beginning of a character (U+FFFD at the end) are held back. A letter
-    stands in front of what is decoded, because some tokenizers drop the first space of a text."""
+    """Ids to text, piece by piece. Bytes that may be the beginning of a character (U+FFFD at the end) are held back. A
+    letter stands in front of what is decoded, because some tokenizers drop the first space of a text."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -234,7 +238,8 @@ class Model:
     executable, weights, tokenizer: what it is made of; load_seconds, compile_seconds (0 from a cache)
     """
 
-    def __init__(self, executable: Executable, weights: Weights, *, threads: int = 0, compile_seconds: float = 0.0) -> None:
+    def __init__(self, executable: Executable, weights: Weights, *, threads: int = 0,
+                 compile_seconds: float = 0.0) -> None:
         start = time.perf_counter()
         self.executable, self.weights, self.tokenizer = executable, weights, Tokenizer(weights)
         self._state, out = executable._state, c_void_p()
@@ -271,7 +276,7 @@ class Model:
         data, n = c_void_p(), c_size_t()
         self._state.checked(lib.generator_logits, self._ptr, byref(data), byref(n))
         t = empty((n.value,), "f32", context=self.executable.context)
-        ctypes.memmove(t._data, data.value, 4 * n.value)
+        ctypes.memmove(t._data, data.value or 0, 4 * n.value)
         return t
 
     def sample(self) -> int:
@@ -282,7 +287,8 @@ class Model:
 
     def set_sampling(self, *, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0,
                      repetition_penalty: float = 1.0, penalty_window: int = 64, seed: int = 0) -> None:
-        """temperature 0: greedy; top_k 0, top_p 1, min_p 0, repetition_penalty 1: off. The same seed gives the same text."""
+        """temperature 0: greedy; top_k 0, top_p 1, min_p 0, repetition_penalty 1: off. The same seed gives the same
+        text."""
         s = _lib.init(_lib.Sampling())
         s.temperature, s.top_k, s.top_p, s.min_p = temperature, top_k, top_p, min_p
         s.repetition_penalty, s.penalty_window, s.seed = repetition_penalty, penalty_window, seed % 2**64
@@ -331,8 +337,8 @@ class Model:
 
 # ---- loading ----
 def import_model(weights: Weights, *, context: int = 0, exact: bool = False) -> Module:
-    """The module of a GGUF model: prefill, decode, embed. context: bound of tokens and cache, 0: the model's own, at most 4096;
-    exact: float32 cache and activations. RX5105 for an architecture that is not known (docs/models.md)."""
+    """The module of a GGUF model: prefill, decode, embed. context: bound of tokens and cache, 0: the model's own, at
+    most 4096; exact: float32 cache and activations. RX5105 for an architecture that is not known (docs/models.md)."""
     options = _lib.init(_lib.ModelOptions())
     options.exact, options.context = exact, context
     ptr = weights._state.made(lib.model_import, weights._state.ptr, weights._ptr, byref(options))
@@ -365,7 +371,8 @@ def load(path: Union[str, "os.PathLike[str]"], *, context: int = 0, exact: bool 
     context   bound of tokens, prompt and answer together; 0: the model's own, at most 4096
     exact     float32 cache and activations
     threads   0: all cores
-    cache     keep the compiled model: True beside the file, or a folder, or a path ending in .rlx; from then on it is loaded
+    cache     keep the compiled model and load it from then on: True: beside the file; or a folder; or a path ending
+              in .rlx
     progress  True: a bar; or a function(phase, done, total)
     """
     ctx = Context()
