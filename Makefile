@@ -76,7 +76,7 @@ BINS := $(if $(TOOL_SRC),$(O)/bin/relax)
 # --- building; V=1 shows the commands ---
 Q   := $(if $(V),,@)
 say  = @$(if $(V),:,echo "  $(1) $(patsubst $(CURDIR)/%,%,$(2))" >&2)
-.PHONY: all help libs tests deps models demo check check-unit check-asan check-tsan oracle bench lint fuzz docs install clean
+.PHONY: all help libs tests deps models demo bless check check-unit check-asan check-tsan oracle bench lint fuzz docs install clean
 .DELETE_ON_ERROR:
 all: libs $(BINS)
 libs: $(SOS) $(ARCHIVES)
@@ -84,7 +84,7 @@ libs: $(SOS) $(ARCHIVES)
 tests: $(TESTS) $(ORACLE_BIN)
 
 help:
-	@echo "deps all models demo check check-unit check-asan check-tsan oracle bench lint fuzz docs install clean"
+	@echo "deps all models demo bless check check-unit check-asan check-tsan oracle bench lint fuzz docs install clean"
 
 $(O)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -171,6 +171,9 @@ check:
 	@$(MAKE) --no-print-directory deps
 	@$(MAKE) --no-print-directory all tests
 	@tests/run --lint $(if $(ORACLE_BIN),--oracle $(ORACLE_BIN)) --pytest $(PY) $(TESTS)
+# what passes make of the modules in tests/golden is taken to be right from now on: read the diff
+bless: $(O)/test/test_golden
+	@RELAX_BLESS=1 $< > /dev/null
 check-unit: libs tests
 	@tests/run $(TESTS)
 check-asan:

@@ -1,9 +1,13 @@
 /* cse.c: common subexpressions within one body. Two pure bindings with equal kind, operands, attributes, symbolic
  * arguments and annotation give equal values, so the later becomes the earlier. Bodies of an IF see what stands before
- * the IF (scopes are a chain); what one branch computes is not visible outside it. */
+ * the IF (scopes are a chain); what one branch computes is not visible outside it.
+ *
+ * Two things stand against it: the later one has an obligation that the earlier lacks (it would be lost), or the memory
+ * of one is written over (two caches that begin as zeros must stay two). */
 #include "pass/private.h"
 
 typedef struct scope { const struct scope *up; rx_map table; } scope;
+typedef struct merger { rx_pass_run *r; rx_renames names; rx_alias alias; bool *overwritten; } merger;
 
 /* leaves that hold no data are equal when they say the same, whatever their id */
 static uint64_t operand_key(const relax_value *x)
@@ -48,39 +52,65 @@ static bool equal(const relax_value *a, const relax_value *b)
     }
 }
 
-static bool candidate(const relax_value *v)
+static bool obliges_more(const relax_value *a, const relax_value *b)
 {
+    for (uint32_t i = 0; i < a->nchecks; i++) {
+        bool found = false;
+        for (uint32_t k = 0; k < b->nchecks; k++) found |= a->checks[i] == b->checks[k];
+        if (!found) return true;
+    }
+    return false;
+}
+
+static bool candidate(merger *m, const relax_value *v)
+{
+    rx_effect e = rx_v_effect(v);
+    if (e.fresh && m->overwritten[rx_pass_alias_of(&m->alias, v)]) return false;
     switch (v->kind) {
-    case RX_V_OP: return !rx_v_effect(v).impure;
+    case RX_V_OP: return !e.impure && !(v->u.op->flags & RX_OPF_INPLACE);
     case RX_V_CALL_TIR: case RX_V_CALL_DPS_LIB: case RX_V_TUPLE: case RX_V_GET: case RX_V_VIEW: return true;
     default: return false;
     }
 }
 
-static void walk(rx_pass_run *r, relax_function *f, rx_body *body, const scope *up)
+static relax_value *earlier(const scope *s, uint64_t key, const relax_value *v)
+{
+    for (; s; s = s->up) {
+        relax_value *e = rx_map_get(&s->table, key);
+        if (e && equal(e, v) && !obliges_more(v, e)) return e;
+    }
+    return NULL;
+}
+
+static void walk(merger *m, rx_body *body, const scope *up)
 {
     scope s = { up, { 0 } };
-    rx_map_init(&s.table, r->a);
+    rx_map_init(&s.table, m->r->a);
     for (rx_iblock *bl = body->first; bl; bl = bl->next)
         for (relax_value *v = bl->first, *next; v; v = next) {
             next = v->next;
+            rx_pass_rename_args(&m->names, v);
             if (v->kind == RX_V_IF) {
-                walk(r, f, v->u.branch.then, &s);
-                walk(r, f, v->u.branch.other, &s);
+                walk(m, v->u.branch.then, &s);
+                walk(m, v->u.branch.other, &s);
             }
-            if (!candidate(v)) continue;
+            if (!candidate(m, v)) continue;
             uint64_t key = key_of(v);
-            relax_value *old = NULL;
-            for (const scope *c = &s; c && !old; c = c->up) {
-                relax_value *e = rx_map_get(&c->table, key);
-                if (e && equal(e, v)) old = e;
-            }
+            relax_value *old = earlier(&s, key, v);
             if (!old) { rx_map_put(&s.table, key, v); continue; }
             old->output |= v->output || old->block != v->block;
-            rx_v_replace(f, v, old);
+            rx_pass_rename(&m->names, v, old);
             rx_v_remove(v);
         }
 }
 
-static void cse(rx_pass_run *r, relax_function *f) { walk(r, f, &f->body, NULL); }
+static void cse(rx_pass_run *r, relax_function *f)
+{
+    rx_valvec all = rx_pass_bindings(r, f);
+    merger m = { r, rx_pass_renames(r), rx_pass_alias(r, &all), NULL };
+    m.overwritten = rx_pass_overwritten(r, &all, &m.alias);
+    walk(&m, &f->body, NULL);
+    rx_pass_rename_rest(&m.names, f);
+}
+
 void rx_pass_cse(rx_pass_run *r) { rx_pass_each(r, cse); }

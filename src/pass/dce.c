@@ -1,13 +1,46 @@
 /* dce.c: removes pure bindings without uses (newest first, so that whole chains go in one walk) and private functions
- * that nothing reaches. A binding with obligations stays: its checks are part of the program's meaning. */
+ * that nothing reaches. A binding with obligations stays: its checks are part of the program's meaning. So does a
+ * match_cast, which checks too, and may define symbols. What else fails at run time (an index, a division) goes with
+ * its result. */
 #include "pass/private.h"
+
+static bool removable(const relax_value *v);
+
+static bool removable_body(const rx_body *b)
+{
+    for (const rx_iblock *bl = b->first; bl; bl = bl->next)
+        for (const relax_value *v = bl->first; v; v = v->next)
+            if (!removable(v)) return false;
+    return true;
+}
 
 static bool removable(const relax_value *v)
 {
-    if (v->nchecks) return false;
-    if (v->kind == RX_V_MATCH_CAST) return false;     /* defines symbols, may fail */
-    if (v->kind == RX_V_IF) return false;
+    if (v->nchecks || v->kind == RX_V_MATCH_CAST) return false;
+    if (v->kind == RX_V_IF) return removable_body(v->u.branch.then) && removable_body(v->u.branch.other);
     return !rx_v_effect(v).impure;
+}
+
+static void unuse(uint32_t *uses, const relax_value *v)
+{
+    if (v) uses[v->id]--;
+}
+
+static void forget(uint32_t *uses, const relax_value *v);
+
+static void forget_body(uint32_t *uses, const rx_body *b)
+{
+    for (const rx_iblock *bl = b->first; bl; bl = bl->next)
+        for (const relax_value *v = bl->first; v; v = v->next) forget(uses, v);
+    unuse(uses, b->result);
+}
+
+static void forget(uint32_t *uses, const relax_value *v)
+{
+    for (uint32_t i = 0; i < v->nargs; i++) unuse(uses, v->args[i]);
+    if (v->kind != RX_V_IF) return;
+    forget_body(uses, v->u.branch.then);
+    forget_body(uses, v->u.branch.other);
 }
 
 static void sweep(rx_pass_run *r, relax_function *f)
@@ -17,8 +50,7 @@ static void sweep(rx_pass_run *r, relax_function *f)
     for (uint32_t i = all.n; i-- > 0;) {
         relax_value *v = all.at[i];
         if (uses[v->id] || !removable(v)) continue;
-        for (uint32_t k = 0; k < v->nargs; k++)
-            if (v->args[k]) uses[v->args[k]->id]--;
+        forget(uses, v);
         rx_v_remove(v);
     }
 }

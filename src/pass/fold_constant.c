@@ -92,14 +92,19 @@ static rx_ival *evaluate(rx_pass_run *r, relax_function *f, relax_value *v)
 static void fold(rx_pass_run *r, relax_function *f)
 {
     rx_valvec all = rx_pass_bindings(r, f);
+    rx_renames names = rx_pass_renames(r);
+    rx_alias alias = rx_pass_alias(r, &all);
+    bool *overwritten = rx_pass_overwritten(r, &all, &alias);
     for (uint32_t i = 0; i < all.n; i++) {
         relax_value *v = all.at[i];
-        if (!wanted(r, v)) continue;
+        rx_pass_rename_args(&names, v);
+        if (!wanted(r, v) || overwritten[rx_pass_alias_of(&alias, v)]) continue;
         rx_ival *x = evaluate(r, f, v);
         if (!x || x->kind != RX_I_TENSOR) continue;
-        rx_v_replace(f, v, rx_v_const(r->m, x->dtype, x->dims, (uint32_t)x->ndim, x->data));
+        rx_pass_rename(&names, v, rx_v_const(r->m, x->dtype, x->dims, (uint32_t)x->ndim, x->data));
         rx_v_remove(v);
     }
+    rx_pass_rename_rest(&names, f);
 }
 
 void rx_pass_fold_constant(rx_pass_run *r) { rx_pass_each(r, fold); }

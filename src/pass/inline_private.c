@@ -24,8 +24,34 @@ static relax_value *mapped(copier *c, relax_value *v)
         return rx_v_shape(c->r->m, d, v->nsyms);
     }
     case RX_V_PRIM: return rx_v_prim(c->r->m, rx_subst(c->r->ctx, v->syms[0], &c->syms));
-    default: return v;                 /* constants, functions, strings: the same leaf */
+    default: {                         /* constants, functions, strings: a leaf of the caller with the same contents */
+        relax_value *leaf = rx_arena_dup(&c->r->m->arena, v, sizeof *v);
+        leaf->fn = NULL;
+        leaf->id = c->r->m->next_id++;
+        return leaf;
     }
+    }
+}
+
+/* a symbol of the caller for one of the callee that the call does not bind, with its bounds */
+static void fresh_symbol(copier *c, rx_ex sym)
+{
+    if (rx_map_has(&c->syms, RX_KEY(sym))) return;
+    const rx_sym *s = rx_sym_of(sym);
+    rx_ex own = rx_fn_sym_fresh(c->to, s->name);
+    rx_sym *d = rx_sym_of(own);
+    d->lo = s->lo;
+    d->hi = s->hi;
+    d->divisor = s->divisor;
+    rx_map_put(&c->syms, RX_KEY(sym), (void *)own);
+}
+
+static rx_ty own_type(copier *c, rx_ty t)
+{
+    rx_exvec syms = { 0 };
+    rx_ty_free_syms(c->r->ctx, c->r->a, t, &syms);
+    for (uint32_t i = 0; i < syms.n; i++) fresh_symbol(c, syms.at[i]);
+    return rx_ty_subst(c->r->ctx, t, &c->syms);
 }
 
 static relax_value *copy_body(copier *c, rx_body *from, rx_gb *b);
@@ -59,19 +85,7 @@ static relax_value *copy_binding(copier *c, relax_value *v, rx_gb *b)
     case RX_V_TUPLE: return rx_emit_tuple(b, a, v->nargs);
     case RX_V_GET: return rx_emit_get(b, a[0], v->u.index);
     case RX_V_VIEW: return rx_emit_view(b, a[0], out);
-    case RX_V_MATCH_CAST: {            /* its new symbols are new in the caller too */
-        rx_exvec free = { 0 };
-        rx_ty_free_syms(ctx, c->r->a, v->type, &free);
-        for (uint32_t i = 0; i < free.n; i++) {
-            if (rx_map_has(&c->syms, RX_KEY(free.at[i]))) continue;
-            const char *name = rx_sym_of(free.at[i])->name;
-            uint32_t k = 0;
-            while (rx_map_has(&c->to->symtab, RX_KEY(rx_str(ctx, name))))
-                name = rx_strf(ctx, "%s_%u", rx_sym_of(free.at[i])->name, ++k);
-            rx_map_put(&c->syms, RX_KEY(free.at[i]), (void *)rx_fn_sym(c->to, name));
-        }
-        return rx_emit_match_cast(b, a[0], rx_ty_subst(ctx, v->type, &c->syms));
-    }
+    case RX_V_MATCH_CAST: return rx_emit_match_cast(b, a[0], own_type(c, v->type)); /* new symbols are new here too */
     case RX_V_IF: {
         relax_value *iff = rx_emit_if(b, a[0]);
         rx_gb t = rx_if_then(iff), e = rx_if_else(iff);
@@ -86,6 +100,15 @@ static relax_value *copy_binding(copier *c, relax_value *v, rx_gb *b)
     }
 }
 
+/* conditions of v that its copy w does not have by deduction */
+static void copy_checks(copier *c, const relax_value *v, relax_value *w)
+{
+    for (uint32_t i = 0; i < v->nchecks; i++) {
+        rx_ex cond = rx_subst(c->r->ctx, v->checks[i], &c->syms);
+        if (rx_prove(c->r->ctx, c->to->facts, cond, NULL) != RX_TRUE) rx_pass_oblige(w, &cond, 1);
+    }
+}
+
 static relax_value *copy_body(copier *c, rx_body *from, rx_gb *b)
 {
     for (rx_iblock *bl = from->first; bl; bl = bl->next)
@@ -93,12 +116,39 @@ static relax_value *copy_body(copier *c, rx_body *from, rx_gb *b)
             relax_value *w = copy_binding(c, v, b);
             w->name = v->name;
             w->output = true;
+            copy_checks(c, v, w);
             rx_map_put(&c->values, RX_KEY(v), w);
         }
     return mapped(c, from->result);
 }
 
-static void inline_call(rx_pass_run *r, relax_function *f, relax_value *call)
+static bool has_if(const relax_function *g)
+{
+    for (const rx_iblock *bl = g->body.first; bl; bl = bl->next)
+        for (const relax_value *v = bl->first; v; v = v->next)
+            if (v->kind == RX_V_IF) return true;
+    return false;
+}
+
+/* parameters stand for arguments; the call's obligations on the first cast, which is made if need be */
+static void take_arguments(copier *c, relax_value *call, relax_function *g, rx_gb *b)
+{
+    relax_value *first = NULL;
+    for (uint32_t i = 0; i < g->nparams; i++) {
+        relax_value *x = call->args[i + 1];
+        rx_ty want = own_type(c, g->params[i]->type);
+        bool fits = rx_ty_subtype(c->r->ctx, c->to->facts, x->type, want) == RX_TRUE;
+        if (!fits || (call->nchecks && !first && i + 1 == g->nparams)) {
+            x = rx_emit_match_cast(b, x, fits ? x->type : want);
+            x->name = g->params[i]->name;
+            if (!first) rx_pass_oblige(x, call->checks, call->nchecks);
+            if (!first) first = x;
+        }
+        rx_map_put(&c->values, RX_KEY(g->params[i]), x);
+    }
+}
+
+static void inline_call(rx_pass_run *r, relax_function *f, rx_renames *names, relax_value *call)
 {
     relax_function *g = call->args[0]->u.callee;
     copier c = { r, f, { 0 }, { 0 } };
@@ -109,29 +159,25 @@ static void inline_call(rx_pass_run *r, relax_function *f, relax_value *call)
     for (uint32_t i = 0; i < n; i++) {
         pt[i] = g->params[i]->type;
         at[i] = call->args[i + 1]->type;
-        rx_map_put(&c.values, RX_KEY(g->params[i]), call->args[i + 1]);
     }
-    rx_exvec checks = { 0 };
+    rx_exvec checks = { 0 };           /* as those of the call */
     rx_bind_call(f, pt, at, n, &c.syms, &checks);
+    if (call->block->dataflow && has_if(g)) call->block->dataflow = false;
     rx_gb b = rx_gb_before(call);
-    relax_value *res = copy_body(&c, &g->body, &b);
-    if (call->nchecks) {               /* the call's obligations stay, on a cast that says what is known already */
-        res = rx_emit_match_cast(&b, res, res->type);
-        res->checks = call->checks;
-        res->nchecks = call->nchecks;
-    }
-    res->output = true;
-    rx_v_replace(f, call, res);
+    take_arguments(&c, call, g, &b);
+    rx_pass_rename(names, call, copy_body(&c, &g->body, &b));
     rx_v_remove(call);
 }
 
 /* ---- which functions ---- */
-typedef struct finder { rx_arena *a; rx_map seen; RX_VEC(relax_function *) todo; uint32_t size; } finder;
+typedef struct traits { uint32_t size; bool recursive, lowered; } traits;
+typedef struct finder { rx_arena *a; rx_map seen; RX_VEC(relax_function *) todo; traits t; } finder;
 
 static void look(void *arg, relax_value *v)
 {
     finder *s = arg;
-    s->size++;
+    s->t.size++;
+    s->t.lowered |= v->kind == RX_V_ALLOC || v->kind == RX_V_CALL_DPS;
     for (uint32_t i = 0; i < v->nargs; i++) {
         if (!v->args[i] || v->args[i]->kind != RX_V_FUNC) continue;
         relax_function *g = v->args[i]->u.callee;
@@ -141,30 +187,52 @@ static void look(void *arg, relax_value *v)
     }
 }
 
-static bool wanted(rx_pass_run *r, relax_function *f, relax_value *v)
+static const traits *traits_of(rx_pass_run *r, rx_map *known, relax_function *g)
 {
-    if (v->kind != RX_V_CALL || v->args[0]->kind != RX_V_FUNC) return false;
-    relax_function *g = v->args[0]->u.callee;
-    if (!g->is_private || g->is_prim || g == f || g->fact_list.n) return false;
-    finder s = { r->a, { 0 }, { 0 }, 0 };
+    traits *t = rx_map_get(known, RX_KEY(g));
+    if (t) return t;
+    finder s = { .a = r->a };
     rx_map_init(&s.seen, r->a);
     rx_fn_visit(g, look, &s);
-    if (s.size > rx_pass_int(r, "max-size", 10000)) return false;
-    for (uint32_t i = 0; i < s.todo.n; i++)
-        if (!s.todo.at[i]->is_prim) rx_fn_visit(s.todo.at[i], look, &s);
-    return !rx_map_has(&s.seen, RX_KEY(g));        /* g does not reach itself */
+    t = rx_arena_dup(r->a, &s.t, sizeof s.t);
+    for (uint32_t i = 0; i < s.todo.n; i++) rx_fn_visit(s.todo.at[i], look, &s);
+    t->recursive = rx_map_has(&s.seen, RX_KEY(g));
+    rx_map_put(known, RX_KEY(g), t);
+    return t;
+}
+
+/* 0: leave the call; else 1 + the number of bindings that come in */
+static uint32_t wanted(rx_pass_run *r, rx_map *known, relax_function *f, relax_value *v, int64_t max)
+{
+    if (v->kind != RX_V_CALL || v->args[0]->kind != RX_V_FUNC) return 0;
+    relax_function *g = v->args[0]->u.callee;
+    if (!g->is_private || g->is_prim || g == f || g->fact_list.n || v->nargs != g->nparams + 1) return 0;
+    if (v->nchecks && !g->nparams) return 0;
+    const traits *t = traits_of(r, known, g);
+    return t->recursive || t->lowered || t->size > max ? 0 : t->size + 1;
 }
 
 static void inline_in(rx_pass_run *r, relax_function *f)
 {
+    int64_t max = rx_pass_int(r, "max-size", 10000), room = 0;
+    rx_map known;                      /* of other functions: they do not change meanwhile */
+    rx_map_init(&known, r->a);
+    if (!rx_mul_ok(max, 10, &room)) room = INT64_MAX;
     for (bool again = true; again;) {
         again = false;
+        rx_renames names = rx_pass_renames(r);
         rx_valvec all = rx_pass_bindings(r, f);
-        for (uint32_t i = 0; i < all.n; i++)
-            if (wanted(r, f, all.at[i])) {
-                inline_call(r, f, all.at[i]);
-                again = true;
-            }
+        for (uint32_t i = 0; i < all.n; i++) {
+            relax_value *v = all.at[i];
+            rx_pass_rename_args(&names, v);
+            uint32_t size = wanted(r, &known, f, v, max);
+            if (!size || size > room) continue;
+            room -= size;
+            inline_call(r, f, &names, v);
+            again = true;
+        }
+        rx_pass_rename_rest(&names, f);
+        if (again) rx_pass_rededuce(f);         /* results may be more precise than the callee's declared one */
     }
 }
 

@@ -85,22 +85,16 @@ static relax_value *call_prim(rx_pass_run *r, relax_function *f, relax_value *v,
     return rx_emit_call_tir_inplace(b, prim, tensors.at, tensors.n, v->type, syms.at, syms.n, &first, 1);
 }
 
-static void take_over(relax_function *f, relax_value *old, relax_value *v)
+static void take_over(rx_renames *names, relax_value *old, relax_value *v)
 {
     v->name = old->name;
     v->output = old->output;
-    if (old->nchecks) {                         /* obligations of the operator's shapes come with it */
-        rx_exvec all = { 0 };
-        for (uint32_t i = 0; i < old->nchecks; i++) rx_push(&f->mod->arena, &all, old->checks[i]);
-        for (uint32_t i = 0; i < v->nchecks; i++) rx_push(&f->mod->arena, &all, v->checks[i]);
-        v->checks = all.at;
-        v->nchecks = all.n;
-    }
-    rx_v_replace(f, old, v);
+    rx_pass_oblige(v, old->checks, old->nchecks);       /* obligations of the operator's shapes come with it */
+    rx_pass_rename(names, old, v);
     rx_v_remove(old);
 }
 
-static void legalize_one(rx_pass_run *r, relax_function *f, relax_value *v)
+static void legalize_one(rx_pass_run *r, relax_function *f, rx_renames *names, relax_value *v)
 {
     const rx_op *op = v->u.op;
     if (op->flags & (RX_OPF_HOST | RX_OPF_DYNAMIC)) return;
@@ -109,12 +103,12 @@ static void legalize_one(rx_pass_run *r, relax_function *f, relax_value *v)
     if (op->flags & RX_OPF_VIEW) {
         need_known(r->ctx, v, args.at[0]->type, "the operand");
         need_known(r->ctx, v, v->type, "the result");
-        take_over(f, v, rx_emit_view(&b, args.at[0], v->type));
+        take_over(names, v, rx_emit_view(&b, args.at[0], v->type));
     } else if (op->flags & RX_OPF_BUILTIN) {
         need_known(r->ctx, v, v->type, "the result");
-        take_over(f, v, call_builtin(r, v, &b, &args));
+        take_over(names, v, call_builtin(r, v, &b, &args));
     } else if (op->legalize) {
-        take_over(f, v, call_prim(r, f, v, &b, &args));
+        take_over(names, v, call_prim(r, f, v, &b, &args));
     } else {
         rx_where w = where_of(v);
         rx_fail(r->ctx, RXE_UNKNOWN_OP, &w, "operator %s has no tensor program", op->name);
@@ -124,8 +118,12 @@ static void legalize_one(rx_pass_run *r, relax_function *f, relax_value *v)
 static void legalize(rx_pass_run *r, relax_function *f)
 {
     rx_valvec all = rx_pass_bindings(r, f);
-    for (uint32_t i = 0; i < all.n; i++)
-        if (all.at[i]->kind == RX_V_OP) legalize_one(r, f, all.at[i]);
+    rx_renames names = rx_pass_renames(r);
+    for (uint32_t i = 0; i < all.n; i++) {
+        rx_pass_rename_args(&names, all.at[i]);
+        if (all.at[i]->kind == RX_V_OP) legalize_one(r, f, &names, all.at[i]);
+    }
+    rx_pass_rename_rest(&names, f);
 }
 
 void rx_pass_legalize(rx_pass_run *r) { rx_pass_each(r, legalize); }

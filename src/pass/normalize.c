@@ -7,11 +7,11 @@
  * business. */
 #include "pass/private.h"
 
-static void forward(relax_function *f, relax_value *v)
+static void forward(rx_renames *n, relax_value *v)
 {
     relax_value *x = v->nargs ? v->args[0] : NULL;
-    if (v->kind == RX_V_GET && x->kind == RX_V_TUPLE) rx_v_replace(f, v, x->args[v->u.index]);
-    else if (v->kind == RX_V_MATCH_CAST && v->type == x->type && !v->nchecks) rx_v_replace(f, v, x);
+    if (v->kind == RX_V_GET && x->kind == RX_V_TUPLE) rx_pass_rename(n, v, x->args[v->u.index]);
+    else if (v->kind == RX_V_MATCH_CAST && v->type == x->type && !v->nchecks) rx_pass_rename(n, v, x);
     else if (v->kind == RX_V_VIEW && x->kind == RX_V_VIEW) v->args[0] = x->args[0];
 }
 
@@ -39,7 +39,13 @@ static void join_blocks(rx_body *body)
 static void normalize(rx_pass_run *r, relax_function *f)
 {
     rx_valvec all = rx_pass_bindings(r, f);
-    for (uint32_t i = 0; i < all.n; i++) forward(f, all.at[i]);
+    rx_renames names = rx_pass_renames(r);
+    for (uint32_t i = 0; i < all.n; i++) {
+        rx_pass_rename_args(&names, all.at[i]);
+        forward(&names, all.at[i]);
+    }
+    rx_pass_rename_rest(&names, f);
+    rx_fn_mark_outputs(f);             /* a value may be used in other blocks now */
     join_blocks(&f->body);
     for (uint32_t i = 0; i < all.n; i++)
         if (all.at[i]->kind == RX_V_IF) {
