@@ -19,11 +19,12 @@ from ._core import (BoundError, Cancelled, Context, DTypeError, Error, FileError
                     NotFoundError, OpInfo, OutOfMemory, ShapeError, UnsupportedError)
 from ._exec import (VM, Executable, ExecutableFunction, Memory, Weight, Weights, build, interpret, register_foreign,
                     register_library, register_openblas, register_packed, unregister)
-from ._ir import Builder, Dim, Function, Module, Type, Value
+from ._ir import Builder, Function, Module, Value
 from ._ops import const, shape
 from ._passes import HostPass, Pipeline, Target, host_pass
 from ._prim import Buffer, Expr, PrimBuilder
 from ._tensor import Shape, Tensor, empty, tensor
+from ._types import Dim, Type
 
 __version__: str = (_lib.lib.version_string() or b"").decode()
 

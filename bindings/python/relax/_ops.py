@@ -12,8 +12,9 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from ._core import Context, InvalidError, NotFoundError, OpInfo
 from ._dtype import dtype_name
-from ._ir import Builder, Dim, Value, current
+from ._ir import Builder, Value, current
 from ._lib import encoded, lib, pointers
+from ._types import Dim
 
 # operands that are numbers of their own: indices and the like, not of the first operand's data type
 _INDEX_OPERANDS = {"take": {1}, "gather_elements": {1}, "gather_nd": {1}, "take_gguf": {1}, "attention_cache": {3},

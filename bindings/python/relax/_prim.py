@@ -9,12 +9,14 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import Any, Iterator, List, Optional, Sequence, Union
 
 from ._core import InvalidError, State
-from ._dtype import is_float, number_of
-from ._ir import Dim, Function, Module
-from ._lib import encoded, lib, pointers
+from ._dtype import NUMBER, ROWS, dtype_name, is_float, number_of
+from ._ir import Function, Module
+from ._lib import encoded, lib, pointers, text
+from ._types import Dim
 
 
 class Expr:
@@ -72,7 +74,6 @@ class Expr:
 
 
 def _text(ptr: int) -> str:
-    from ._lib import text
     return text(lib.dim_text, ptr)
 
 
@@ -158,8 +159,8 @@ class PrimBuilder:
 
     @contextlib.contextmanager
     def _loop(self, fn: Any, var: str, extent: Any) -> Iterator[Expr]:
-        text = _text(extent._ptr) if isinstance(extent, (Expr, Dim)) else str(extent)
-        yield Expr(self, self._pointer(fn, encoded(var), encoded(text)), "i64")
+        size = _text(extent._ptr) if isinstance(extent, (Expr, Dim)) else str(extent)
+        yield Expr(self, self._pointer(fn, encoded(var), encoded(size)), "i64")
         self._do(lib.loop_end)
 
     def loop(self, var: str, extent: Union[str, int, Expr]) -> Any:
@@ -188,12 +189,10 @@ class PrimBuilder:
 
     def const(self, value: Union[int, float, bool], dtype: Any) -> Expr:
         number = number_of(dtype)
-        from ._dtype import ROWS
         return Expr(self, self._pointer(lib.prim_const, number, float(value)), ROWS[number].name)
 
     def call(self, f: Any, *args: Any) -> Expr:
         """an intrinsic (exp, sqrt, fma, select, …) or a cast: f is a data type"""
-        from ._dtype import dtype_name
         values = self._arguments(f, args)
         name = f
         try:
@@ -211,7 +210,5 @@ class PrimBuilder:
 
 def _dtype_in(buffer: str) -> str:
     """the data type in "Buffer((n,), f32)"; the library has checked the text"""
-    from ._dtype import NUMBER
-    import re
     words = [w for w in re.findall(r"\w+", buffer[buffer.rfind(")", 0, buffer.rfind(")")) + 1:]) if w in NUMBER]
     return words[0] if words else "f32"

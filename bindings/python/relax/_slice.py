@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any, List, Tuple
 
-from ._ir import Builder, Dim, Value
+from ._ir import Builder, Value
+from ._types import Dim
 
 
 def _expanded(x: Value, key: Any) -> Tuple[Any, ...]:

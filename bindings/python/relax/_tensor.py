@@ -271,7 +271,7 @@ class Tensor:
         if row.fmt:
             return numpy.from_dlpack(self)
         try:
-            import ml_dtypes           # type: ignore[import-not-found]
+            import ml_dtypes           # type: ignore[import-not-found,unused-ignore]
         except ImportError:
             raise TypeError(f"numpy has no {self.dtype}: install ml_dtypes, or cast it to f32") from None
         raw: Any = (c_uint8 * max(self.nbytes, 1)).from_address(self._data or ctypes.addressof(_nothing))
