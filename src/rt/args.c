@@ -117,6 +117,16 @@ static bool overlap(const void *a, int64_t na, const void *b, int64_t nb)
     return na > 0 && nb > 0 && x < y + (uintptr_t)nb && y < x + (uintptr_t)na;
 }
 
+/* the sizes were checked, so the product fits */
+static bool row_major(const DLTensor *d)
+{
+    int64_t step = 1;
+    for (int32_t i = d->ndim; d->strides && i-- > 0; step *= d->shape[i])
+        if (d->shape[i] > 1 && d->strides[i] != step)
+            return false;
+    return true;
+}
+
 static bool over_value(const relax_any *v, const void *data, int64_t bytes)
 {
     int64_t n;
@@ -127,7 +137,7 @@ static bool over_value(const relax_any *v, const void *data, int64_t bytes)
     }
     if (v->kind == RELAX_ANY_DLTENSOR) {
         const DLTensor *d = v->u.dl;
-        return !rx_dtype_from_dl(d->dtype, &t) || !rx_tensor_bytes(t, d->shape, d->ndim, &n) || d->strides ||
+        return !rx_dtype_from_dl(d->dtype, &t) || !rx_tensor_bytes(t, d->shape, d->ndim, &n) || !row_major(d) ||
                overlap(data, bytes, (char *)d->data + d->byte_offset, n);
     }
     const rx_tuple *u = (const rx_tuple *)v->u.obj;
