@@ -1,5 +1,5 @@
-/* builtin_slice.c: rx.dynamic_strided_slice, whose bounds are values: NumPy's rules (negative bounds count from the end,
- * bounds are clamped to the extent, a negative stride runs backwards). */
+/* builtin_slice.c: rx.dynamic_strided_slice, whose bounds are values: NumPy's rules (negative bounds count from the
+ * end, bounds are clamped to the extent, a negative stride runs backwards). */
 #include "rt/rt_int.h"
 
 static int64_t clamp(int64_t v, int64_t n, int64_t lo, int64_t hi)
