@@ -129,6 +129,7 @@ def check_library(so):
             macros_or_types |= set(re.findall(r"\(\s*\*\s*(relax_\w+)\s*\)", text))
             macros_or_types |= set(re.findall(r"static\s+inline[^;{]*?\b(relax_\w+)\s*\(", text))
             macros_or_types |= set(re.findall(r"#\s*define\s+(relax_\w+)\s*\(", text))
+            macros_or_types |= set(re.findall(r"RELAX_PLUGIN_EXPORT[^;]*?\b(relax_\w+)\s*\(", text))    # a plugin's
         lost = sorted(declared - exported - macros_or_types)
         if lost:
             some = ", ".join(lost[:8]) + (", ..." if len(lost) > 8 else "")
