@@ -44,6 +44,7 @@ typedef struct rx_frame {
     struct rx_frame *up;
     rx_defer_node *defers;           /* run newest first when the frame is left, either way */
     struct rx_arena *scratch;        /* rx_scratch; freed after the defers ran */
+    int host_errno;                  /* of the thread, given back when the frame is left */
 } rx_frame;
 
 typedef struct rx_heap {
@@ -152,6 +153,7 @@ void *rx_pages_alloc(size_t n);
 void rx_pages_free(void *p, size_t n);
 typedef struct rx_thread { uintptr_t h[3]; } rx_thread;         /* must stay at its address until joined */
 int rx_thread_start(rx_thread *t, void (*fn)(void *), void *arg);   /* 0 or errno */
+int rx_thread_start_sized(rx_thread *t, size_t stack, void (*fn)(void *), void *arg);  /* bytes of stack */
 void rx_thread_join(rx_thread *t);
 void rx_futex_wait(_Atomic uint32_t *p, uint32_t seen);
 void rx_futex_wake(_Atomic uint32_t *p, int n);

@@ -2,12 +2,14 @@
  *
  * A frame is a jmp_buf on the C stack of a public function plus two lists: what rx_defer tied to it and its
  * scratch arena. Leaving a frame, either way, first takes it off the heap's stack, then runs the defers
- * newest first, then frees the scratch arena (defers may still read scratch memory).
+ * newest first, then frees the scratch arena (defers may still read scratch memory), then gives the thread's errno
+ * back: what the C library and LLVM leave in it is no business of the host.
  *
  * Traps: a deferred function must not fail (it would unwind to the frame above and skip its fellows).
  * rx_unwind with no frame is a fault of ours that no status can report; it traps. */
 #include "base/base.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 struct rx_defer_node {
@@ -16,15 +18,8 @@ struct rx_defer_node {
     void *arg;
 };
 
-static void *host_default(void *self, void *p, size_t old_n, size_t n, size_t align)
+static void *aligned_grow(void *p, size_t old_n, size_t n, size_t align)
 {
-    (void)self;
-    if (n == 0) {
-        free(p);
-        return NULL;
-    }
-    if (align <= _Alignof(max_align_t))
-        return realloc(p, n);
     size_t whole;
     if (!rx_size_align(n, align, &whole))
         return NULL;
@@ -33,6 +28,19 @@ static void *host_default(void *self, void *p, size_t old_n, size_t n, size_t al
         memcpy(q, p, RX_MIN(old_n, n));
         free(p);
     }
+    return q;
+}
+
+static void *host_default(void *self, void *p, size_t old_n, size_t n, size_t align)
+{
+    int saved = errno;                           /* malloc may set it, even when it succeeds in the end */
+    void *q = NULL;
+    (void)self;
+    if (n == 0)
+        free(p);
+    else
+        q = align <= _Alignof(max_align_t) ? realloc(p, n) : aligned_grow(p, old_n, n, align);
+    errno = saved;
     return q;
 }
 
@@ -87,6 +95,7 @@ void rx_frame_push(rx_heap *h, rx_frame *f)
     f->up = h->top;
     f->defers = NULL;
     f->scratch = NULL;
+    f->host_errno = errno;
     h->top = f;
 }
 
@@ -103,6 +112,7 @@ static void frame_pop(rx_heap *h, rx_frame *f)
         rx_arena_free(f->scratch);
         rx_heap_free(h, f->scratch, sizeof *f->scratch);
     }
+    errno = f->host_errno;
 }
 
 void rx_leave(rx_heap *h, rx_frame *f)

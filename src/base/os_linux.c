@@ -1,6 +1,5 @@
 /* os_linux.c: all operating-system code: files, shared objects, pages, threads, futexes, clock. A port to another
- * system replaces this file alone. Errors are returned as errno values; the thread's errno may change (the public
- * functions save and restore it), except in the calls of the runtime's steady state (futex, clock, relax). */
+ * system replaces this file alone. Errors are returned as errno values; the thread's own errno stays as it was. */
 #define _GNU_SOURCE
 #include "base/base.h"
 
@@ -23,9 +22,18 @@
 #include <time.h>
 #include <unistd.h>
 
+/* declares that errno is what it was when the block is left; `return errno` still returns the error */
+#define KEEP_ERRNO __attribute__((cleanup(give_back))) const int kept_errno = errno
+
+static void give_back(const int *saved)
+{
+    errno = *saved;
+}
+
 /* --- files --- */
 int rx_file_map(const char *path, rx_file *f)
 {
+    KEEP_ERRNO;
     *f = (rx_file){NULL, 0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);   /* a FIFO must not block us */
     if (fd < 0)
@@ -51,6 +59,7 @@ int rx_file_map(const char *path, rx_file *f)
 
 void rx_file_unmap(rx_file *f)
 {
+    KEEP_ERRNO;
     if (f->size)
         munmap((void *)(uintptr_t)f->at, f->size);
     *f = (rx_file){NULL, 0};
@@ -58,6 +67,7 @@ void rx_file_unmap(rx_file *f)
 
 void rx_file_advise_willneed(const rx_file *f)
 {
+    KEEP_ERRNO;
     if (f->size)
         madvise((void *)(uintptr_t)f->at, f->size, MADV_WILLNEED);
 }
@@ -122,6 +132,7 @@ static void sync_folder(const char *real, size_t dir)
 
 int rx_file_write(const char *path, const void *p, size_t n)
 {
+    KEEP_ERRNO;
     char real[PATH_MAX], tmp[PATH_MAX];
     struct stat st;
     bool exists = stat(path, &st) == 0;
@@ -153,6 +164,7 @@ int rx_file_write(const char *path, const void *p, size_t n)
 
 const char *rx_os_error(int err, char *buf, size_t n)
 {
+    KEEP_ERRNO;
 #ifdef __GLIBC__
     const char *text = strerrordesc_np(err);     /* never translated */
     snprintf(buf, n, "%s", text ? text : "unknown error");
@@ -165,6 +177,7 @@ const char *rx_os_error(int err, char *buf, size_t n)
 
 int rx_mem_fd(const char *name, const void *p, size_t n)
 {
+    KEEP_ERRNO;
     int fd = (int)syscall(SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -errno;
@@ -180,6 +193,7 @@ int rx_mem_fd(const char *name, const void *p, size_t n)
 
 void rx_fd_close(int fd)
 {
+    KEEP_ERRNO;
     close(fd);
 }
 
@@ -191,6 +205,7 @@ int rx_process_id(void)
 /* --- shared objects --- */
 void *rx_dl_open(const char *path, char *err, size_t errn)
 {
+    KEEP_ERRNO;
     void *dl = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!dl && errn) {
         const char *why = dlerror();
@@ -204,6 +219,7 @@ void *rx_dl_open(const char *path, char *err, size_t errn)
  * that the kernel ignores: "/." for a bit that is set, "/" for one that is not. */
 void *rx_dl_open_fd(int fd, char *err, size_t errn)
 {
+    KEEP_ERRNO;
     struct stat st;
     char path[256];
     if (fstat(fd, &st) != 0) {
@@ -222,17 +238,20 @@ void *rx_dl_open_fd(int fd, char *err, size_t errn)
 
 void *rx_dl_sym(void *dl, const char *name)
 {
+    KEEP_ERRNO;
     return dlsym(dl, name);
 }
 
 void rx_dl_close(void *dl)
 {
+    KEEP_ERRNO;
     if (dl)
         dlclose(dl);
 }
 
 const char *rx_dl_self_dir(char *buf, size_t n)
 {
+    KEEP_ERRNO;
     char real[PATH_MAX];
     Dl_info info;
     const char *from = dladdr((void *)(uintptr_t)rx_dl_self_dir, &info) ? info.dli_fname : NULL;
@@ -255,6 +274,7 @@ int64_t rx_now_ns(void)
 
 int rx_cpu_count(void)
 {
+    KEEP_ERRNO;
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0)
         return RX_MAX(1, CPU_COUNT(&set));
@@ -264,6 +284,7 @@ int rx_cpu_count(void)
 
 uint64_t rx_os_hwcap(int word)
 {
+    KEEP_ERRNO;
     return getauxval(word ? AT_HWCAP2 : AT_HWCAP);
 }
 
@@ -277,6 +298,7 @@ static size_t whole_pages(size_t n)
 
 void *rx_pages_alloc(size_t n)
 {
+    KEEP_ERRNO;
     size_t want = whole_pages(n), extra = n >= HUGE ? HUGE : 0, whole;
     if (!want || !rx_size_add(want, extra, &whole))
         return NULL;
@@ -296,12 +318,14 @@ void *rx_pages_alloc(size_t n)
 
 void rx_pages_free(void *p, size_t n)
 {
+    KEEP_ERRNO;
     if (p)
         munmap(p, whole_pages(n));
 }
 
 size_t rx_peak_rss(void)
 {
+    KEEP_ERRNO;
     struct rusage u;
     return getrusage(RUSAGE_SELF, &u) == 0 ? (size_t)u.ru_maxrss * 1024 : 0;
 }
@@ -315,7 +339,7 @@ static void *thread_main(void *p)
     return NULL;
 }
 
-int rx_thread_start(rx_thread *t, void (*fn)(void *), void *arg)
+static int start(rx_thread *t, const pthread_attr_t *attr, void (*fn)(void *), void *arg)
 {
     _Static_assert(sizeof(pthread_t) == sizeof t->h[0], "a thread's id is one word");
     sigset_t all, old;
@@ -324,30 +348,49 @@ int rx_thread_start(rx_thread *t, void (*fn)(void *), void *arg)
     t->h[2] = (uintptr_t)arg;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int err = pthread_create(&id, NULL, thread_main, t);
+    int err = pthread_create(&id, attr, thread_main, t);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (!err)
         t->h[0] = (uintptr_t)id;
     return err;
 }
 
+int rx_thread_start(rx_thread *t, void (*fn)(void *), void *arg)
+{
+    KEEP_ERRNO;
+    return start(t, NULL, fn, arg);
+}
+
+int rx_thread_start_sized(rx_thread *t, size_t stack, void (*fn)(void *), void *arg)
+{
+    KEEP_ERRNO;
+    pthread_attr_t attr;
+    int err = pthread_attr_init(&attr);
+    if (err)
+        return err;
+    err = pthread_attr_setstacksize(&attr, stack);
+    if (!err)
+        err = start(t, &attr, fn, arg);
+    pthread_attr_destroy(&attr);
+    return err;
+}
+
 void rx_thread_join(rx_thread *t)
 {
+    KEEP_ERRNO;
     pthread_join((pthread_t)t->h[0], NULL);
 }
 
 void rx_futex_wait(_Atomic uint32_t *p, uint32_t seen)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     syscall(SYS_futex, p, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
-    errno = saved;
 }
 
 void rx_futex_wake(_Atomic uint32_t *p, int n)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     syscall(SYS_futex, p, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
-    errno = saved;
 }
 
 void rx_cpu_relax(void)

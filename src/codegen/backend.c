@@ -2,10 +2,15 @@
  *
  * LLVM costs 50 ms and 50 MB when it is loaded, so the private shared object that holds all use of it is opened by the
  * first CPU build of a context, from the folder of this library. The handle goes with the context; the code stays
- * loaded
- * (-z nodelete), because LLVM keeps process-wide state. */
+ * loaded (-z nodelete), because LLVM keeps process-wide state.
+ *
+ * LLVM recurses over the code that it compiles, so it runs on a thread of its own with a stack that suffices, whatever
+ * the host's thread has. The host's thread waits meanwhile and makes the host's calls (progress, cancel), so that the
+ * host sees them on the thread that called us. One word, `turn`, says whose turn it is; only one side ever waits. */
 #include "codegen/codegen.h"
 #include "codegen/llvm/llvm.h"
+
+#include <stdatomic.h>
 
 const rx_backend rx_backends[] = {
 #define BACKEND(name, kind, fn, doc) {#name, RX_TARGET_##kind, doc, fn},
@@ -68,9 +73,19 @@ static const rx_llvm_api *open_llvm(relax_context *ctx)
 }
 
 /* ---- CPU ---- */
-static int32_t host_cancels(void *user) { return rx_cancelled(user); }
+enum { LLVM_STACK = 8 << 20 };
+enum { TURN_LLVM, TURN_HOST, TURN_ENDED };
 
-typedef struct llvm_run { rx_llvm_job job; const rx_llvm_api *api; relax_context *ctx; } llvm_run;
+typedef struct llvm_run {
+    rx_llvm_job job;
+    const rx_llvm_api *api;
+    relax_context *ctx;
+    rx_thread thread;
+    _Atomic uint32_t turn;
+    uint32_t done;                     /* kernels emitted, for the host */
+    bool stop;                         /* the host's answer */
+    int32_t result;
+} llvm_run;
 
 static void drop_job(void *p)
 {
@@ -78,11 +93,58 @@ static void drop_job(void *p)
     r->api->release(&r->job);
 }
 
-/* no unwinding through LLVM's frames: the host's callback is called plainly, cancelling is asked for apart */
-static void tell_progress(void *user, uint32_t done)
+static void give_turn(llvm_run *r, uint32_t turn)
 {
-    relax_context *ctx = user;
-    if (ctx->progress) ctx->progress(ctx->progress_user, "codegen", done, 0);
+    atomic_store(&r->turn, turn);
+    rx_futex_wake(&r->turn, 1);
+}
+
+/* on LLVM's thread: the host is told and asked in one visit */
+static void visit_host(void *user, uint32_t done)
+{
+    llvm_run *r = user;
+    r->done = done;
+    give_turn(r, TURN_HOST);
+    while (atomic_load(&r->turn) == TURN_HOST) rx_futex_wait(&r->turn, TURN_HOST);
+}
+
+static int32_t host_stops(void *user) { return ((const llvm_run *)user)->stop; }
+
+static void llvm_thread(void *arg)
+{
+    llvm_run *r = arg;
+    r->result = r->api->compile(&r->job);
+    give_turn(r, TURN_ENDED);
+}
+
+/* the host's thread; nothing unwinds here, the thread must be joined */
+static void serve_llvm(llvm_run *r)
+{
+    relax_context *ctx = r->ctx;
+    for (uint32_t turn; (turn = atomic_load(&r->turn)) != TURN_ENDED;) {
+        if (turn == TURN_LLVM) {
+            rx_futex_wait(&r->turn, TURN_LLVM);
+            continue;
+        }
+        if (ctx->progress) ctx->progress(ctx->progress_user, "codegen", r->done, 0);
+        r->stop = rx_cancelled(ctx);
+        give_turn(r, TURN_LLVM);
+    }
+    rx_thread_join(&r->thread);
+}
+
+static void run_llvm(llvm_run *r)
+{
+    char why[128];
+    int err = rx_thread_start_sized(&r->thread, LLVM_STACK, llvm_thread, r);
+    if (err)
+        rx_fail_hint(r->ctx, RXE_LIMIT, NULL, "the process may start no more threads or has no memory for one",
+                     "the thread of the code generator cannot be started: %s", rx_os_error(err, why, sizeof why));
+    serve_llvm(r);
+    if (r->result == 0) return;
+    if (r->stop) rx_fail(r->ctx, RXE_CANCELLED, NULL, "code generation was cancelled");
+    bool theirs = strncmp(r->job.error, "LLVM", 4) == 0;
+    rx_fail(r->ctx, theirs ? RXE_LLVM : RXE_CODEGEN, NULL, "%s", r->job.error);
 }
 
 static void take_layout(rx_arena *a, const rx_llvm_job *job, rx_code *out)
@@ -123,14 +185,11 @@ void rx_codegen_cpu(relax_context *ctx, rx_arena *a, const relax_target *t, cons
     }
     llvm_run *r = RX_NEW(a, llvm_run);
     r->api = api;
+    r->ctx = ctx;
     r->job = (rx_llvm_job){.struct_size = sizeof r->job, .abi = RX_LLVM_ABI, .target = t, .kernels = k, .nkernels = n,
-        .opt_level = o->opt_level, .cancelled = host_cancels, .user = ctx, .progress = tell_progress};
+        .opt_level = o->opt_level, .cancelled = host_stops, .user = r, .progress = visit_host};
     rx_defer(&ctx->heap, drop_job, r);
-    if (api->compile(&r->job) != 0) {
-        if (rx_cancelled(ctx)) rx_fail(ctx, RXE_CANCELLED, NULL, "code generation was cancelled");
-        bool theirs = strncmp(r->job.error, "LLVM", 4) == 0;
-        rx_fail(ctx, theirs ? RXE_LLVM : RXE_CODEGEN, NULL, "%s", r->job.error);
-    }
+    run_llvm(r);
     out->llvm_version = api->llvm_version;
     take_layout(a, &r->job, out);
     if (out->nentries) link_object(ctx, a, &r->job, out);
