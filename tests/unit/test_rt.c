@@ -31,6 +31,10 @@ static void fails(env *e, const char *fn, const relax_any *args, int32_t n, int 
     relax_any r = {.kind = 99};
     assert_int_not_equal(run(e, fn, args, n, &r), RELAX_OK);
     assert_int_equal(r.kind, RELAX_ANY_NONE);
+    /* tensors of the host that cannot be taken are told without a place, with the function in the message */
+    const char *where = rx_diag_at(e->ctx, rx_diag_count(e->ctx) - 1)->where.function;
+    if (where)
+        assert_string_equal(where, fn);
     if (tl_last_error(e->ctx) != err || (message && strcmp(rl_message(e->ctx), message) != 0))
         fail_msg("RX%d: %s; expected RX%d: %s", tl_last_error(e->ctx), rl_message(e->ctx), err, message ? message : "");
 }
@@ -133,26 +137,26 @@ static void argument_errors(void **state)
     float x[64] = {0};
     DLTensor d = rl_dl(RELAX_F32, x, 2, (int64_t[]){2, 4});
     relax_any a[2] = {ARG_DL(&d)}, r;
-    fails(&e, "mlp", a, 1, RXE_NO_WEIGHT, "mlp: weight layer.w1 is not bound");
+    fails(&e, "mlp", a, 1, RXE_NO_WEIGHT, "weight layer.w1 is not bound");
     bind_weights(&e);
-    fails(&e, "mlp", a, 0, RXE_ARG_COUNT, "mlp: it takes 1 arguments, 0 are given");
-    fails(&e, "mlp", a, 2, RXE_ARG_COUNT, "mlp: it takes 1 arguments, 2 are given");
+    fails(&e, "mlp", a, 0, RXE_ARG_COUNT, "it takes 1 arguments, 0 are given");
+    fails(&e, "mlp", a, 2, RXE_ARG_COUNT, "it takes 1 arguments, 2 are given");
     d.shape = (int64_t[]){2, 5};
-    fails(&e, "mlp", a, 1, RXE_ARG_DIM, "mlp: argument 0 (x): dim 1 is 5, expected 4");
+    fails(&e, "mlp", a, 1, RXE_ARG_DIM, "argument 0 (x): dim 1 is 5, expected 4");
     d.shape = (int64_t[]){4097, 4};
-    fails(&e, "mlp", a, 1, RXE_BOUND_EXCEEDED, "mlp: argument 0 (x): dim 0: n is 4097, expected 0 to 4096");
+    fails(&e, "mlp", a, 1, RXE_BOUND_EXCEEDED, "argument 0 (x): dim 0: n is 4097, expected 0 to 4096");
     d.shape = (int64_t[]){-1, 4};
     fails(&e, "mlp", a, 1, RXE_ARG_DIM, "mlp: argument 0 (x) has a negative dim or too many elements");
     d.shape = (int64_t[]){1ll << 40, 1ll << 40};
     fails(&e, "mlp", a, 1, RXE_ARG_DIM, "mlp: argument 0 (x) has a negative dim or too many elements");
     d.shape = (int64_t[]){2, 4};
     d.ndim = 1;
-    fails(&e, "mlp", a, 1, RXE_ARG_RANK, "mlp: argument 0 (x) has rank 1, expected 2");
+    fails(&e, "mlp", a, 1, RXE_ARG_RANK, "argument 0 (x) has rank 1, expected 2");
     d.ndim = 17;
     fails(&e, "mlp", a, 1, RXE_ARG_RANK, "mlp: argument 0 (x) has 17 dims, at most 16 are supported");
     d.ndim = 2;
     d.dtype = rx_dtype_to_dl(RELAX_F16);
-    fails(&e, "mlp", a, 1, RXE_ARG_DTYPE, "mlp: argument 0 (x) has dtype f16, expected f32");
+    fails(&e, "mlp", a, 1, RXE_ARG_DTYPE, "argument 0 (x) has dtype f16, expected f32");
     d.dtype.lanes = 4;
     fails(&e, "mlp", a, 1, RXE_ARG_DTYPE,
           "mlp: argument 0 (x) has a data type that is not supported (code 2, 16 bits, 4 lanes)");
@@ -163,11 +167,11 @@ static void argument_errors(void **state)
     d.data = NULL;
     fails(&e, "mlp", a, 1, RXE_ARG_STRIDES, NULL);
     a[0] = ARG_INT(3);
-    fails(&e, "mlp", a, 1, RXE_ARG_KIND, "mlp: argument 0 (x) is an integer, expected a tensor");
+    fails(&e, "mlp", a, 1, RXE_ARG_KIND, "argument 0 (x) is an integer, expected a tensor");
     a[0] = (relax_any){.kind = 42};
-    fails(&e, "mlp", a, 1, RXE_ARG_KIND, "mlp: argument 0 (x) is not a value that can be passed");
+    fails(&e, "mlp", a, 1, RXE_ARG_KIND, "argument 0 (x) is not a value that can be passed");
     a[0] = (relax_any){.kind = RELAX_ANY_TENSOR};
-    fails(&e, "mlp", a, 1, RXE_ARG_KIND, "mlp: argument 0 (x) is not a value that can be passed");
+    fails(&e, "mlp", a, 1, RXE_ARG_KIND, "argument 0 (x) is not a value that can be passed");
     a[0] = ARG_DL(NULL);
     fails(&e, "mlp", a, 1, RXE_NULL_ARG, "mlp: argument 0 (x) is NULL");
     assert_int_equal(rx_vm_function(e.vm, "add1"), -1);         /* private */
@@ -180,7 +184,7 @@ static void argument_errors(void **state)
     assert_int_equal(rx_vm_bind(e.vm, "layer.w1", w), RELAX_OK);
     d.data = x;
     a[0] = ARG_DL(&d);
-    fails(&e, "mlp", a, 1, RXE_ARG_DIM, "mlp: weight layer.w1: dim 1 is 7, expected 8");
+    fails(&e, "mlp", a, 1, RXE_ARG_DIM, "weight layer.w1: dim 1 is 7, expected 8");
     rx_release(&w->h);
     down(&e);
 }
@@ -230,7 +234,7 @@ static void host_memory(void **state)
     /* memory for results that does not fit */
     o.shape = (int64_t[]){2, 5};
     assert_int_equal(rx_vm_call(e.vm, 0, &a, 1, outs, 1, &r), RELAX_E_SHAPE);
-    assert_string_equal(rl_message(e.ctx), "mlp: memory for result 0: dim 1 is 5, expected 4");
+    assert_string_equal(rl_message(e.ctx), "memory for result 0: dim 1 is 5, expected 4");
     o.shape = (int64_t[]){2, 4};
     o.strides = (int64_t[]){1, 2};
     assert_int_equal(rx_vm_call(e.vm, 0, &a, 1, outs, 1, &r), RELAX_E_INVALID);
@@ -281,7 +285,8 @@ static void choose(void **state)
     uint32_t word = 0;
     dc = rl_dl(RELAX_U32, &word, 0, NULL);
     a[0] = ARG_DL(&dc);
-    fails(&e, "choose", a, 2, RXE_ARG_KIND, "choose: a condition is neither a bool nor a tensor of one bool");
+    fails(&e, "choose", a, 2, RXE_ARG_KIND, "a condition is neither a bool nor a tensor of one bool");
+    assert_string_equal(rx_diag_at(e.ctx, 0)->where.function, "choose");
     a[0] = (relax_any){.kind = RELAX_ANY_FLOAT, .u.f = 1};
     fails(&e, "choose", a, 2, RXE_ARG_KIND, NULL);
     rx_release(&own->h);
@@ -298,11 +303,11 @@ static void depth(void **state)
     assert_int_equal(r.kind, RELAX_ANY_INT);
     assert_int_equal(r.u.i, 77);
     a[0] = ARG_INT(RX_VM_MAX_DEPTH);
-    fails(&e, "deep", a, 2, RXE_DEPTH, "deep: calls are nested more than 1000 deep");
+    fails(&e, "deep", a, 2, RXE_DEPTH, "calls are nested more than 1000 deep");
     a[0] = ARG_INT(INT64_MIN);                  /* m = n - 1 overflows */
-    fails(&e, "deep", a, 2, RXE_LIMIT, "deep: a dimension or size does not fit in 64 bits");
+    fails(&e, "deep", a, 2, RXE_LIMIT, "a dimension or size does not fit in 64 bits");
     a[0] = (relax_any){.kind = RELAX_ANY_FLOAT, .u.f = 1};
-    fails(&e, "deep", a, 2, RXE_ARG_KIND, "deep: argument 0 (n) is a float, expected an integer");
+    fails(&e, "deep", a, 2, RXE_ARG_KIND, "argument 0 (n) is a float, expected an integer");
     a[0] = ARG_INT(0);
     assert_int_equal(run(&e, "deep", a, 2, &r), RELAX_OK);              /* the VM is usable after errors */
     down(&e);
@@ -328,9 +333,9 @@ static void builtins(void **state)
     assert_true(s->n == 2 && s->dims[0] == 3 && s->dims[1] == 2);
     rx_any_release(&r);
     d.shape = (int64_t[]){5};
-    fails(&e, "halves", a, 2, RXE_ARG_DIM, "halves: argument 0 (x): dim 0 must be 2 * m: found 5, expected 4");
+    fails(&e, "halves", a, 2, RXE_ARG_DIM, "argument 0 (x): dim 0 must be 2 * m: found 5, expected 4");
     d.shape = (int64_t[]){4};
-    fails(&e, "halves", a, 2, RXE_ARG_DIM, "halves: argument 1 (y): dim 0 is 3, expected m = 2");
+    fails(&e, "halves", a, 2, RXE_ARG_DIM, "argument 1 (y): dim 0 is 3, expected m = 2");
     /* two phases, in place */
     const float sum = 4 + 9 + 16;
     float v[3] = {2, 3, 4}, squares[3] = {4, 9, 16};
@@ -345,7 +350,7 @@ static void builtins(void **state)
     rx_tensor *ro;
     assert_int_equal(rx_tensor_borrow(e.ctx, RELAX_F32, (int64_t[]){3}, 1, v, true, NULL, NULL, &ro), RELAX_OK);
     av = ARG_OBJ(RELAX_ANY_TENSOR, ro);
-    fails(&e, "norm", &av, 1, RXE_ARG_STRIDES, "norm: argument 0 (x) is written in place, but its memory is read-only");
+    fails(&e, "norm", &av, 1, RXE_ARG_STRIDES, "argument 0 (x) is written in place, but its memory is read-only");
     rx_release(&ro->h);
     /* an index out of range is found by the kernel */
     int64_t index[2] = {2, 0};
@@ -356,7 +361,7 @@ static void builtins(void **state)
     is_f32(tensor(&r), 2, taken);
     rx_any_release(&r);
     index[1] = 3;
-    fails(&e, "take", &ai, 1, RXE_INDEX, "take: take: an index lies outside the tensor");
+    fails(&e, "take", &ai, 1, RXE_INDEX, "take: an index lies outside the tensor");
     index[1] = INT64_MIN;
     fails(&e, "take", &ai, 1, RXE_INDEX, NULL);
     down(&e);
