@@ -108,7 +108,7 @@ static void add_expr(B *b, pack *p, const char *key, const char *text)
     API_TRY(b->mod->ctx) {
         rx_scope_fns sc = { known_symbol, NULL, b->fn };
         p->at[p->n] = attr(b, key, RX_A_EXPR);
-        p->at[p->n].u.e = rx_parse_expr_text(b->mod->ctx, text, strlen(text), &sc);
+        p->at[p->n].u.e = rx_parse_attr_text(b->mod->ctx, text, strlen(text), &sc);
         rx_leave(&api_ctx->heap, &api_frame);
         p->n++;
         return;

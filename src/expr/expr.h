@@ -185,4 +185,7 @@ rx_ex rx_parse_expr(rx_lexer *l, const rx_scope_fns *sc);
 /* a lone literal takes the dtype t */
 rx_ex rx_parse_expr_as(rx_lexer *l, const rx_scope_fns *sc, relax_dtype t);
 rx_ex rx_parse_expr_text(relax_context *ctx, const char *s, size_t n, const rx_scope_fns *sc);     /* the whole text */
+/* the same for attributes of operators: 1.5 is f64 unless the other operand says otherwise */
+rx_ex rx_parse_attr_expr(rx_lexer *l, const rx_scope_fns *sc);
+rx_ex rx_parse_attr_text(relax_context *ctx, const char *s, size_t n, const rx_scope_fns *sc);
 #endif

@@ -3,7 +3,7 @@
  *   expr := or; or := and {("or" | "||") and}; and := not {("and" | "&&") not}; not := "not" not | cmp
  *   cmp := bits [("<" | "<=" | ">" | ">=" | "==" | "!=") bits]; bits, shifts, sums, products as in exprs.def
  *   unary := ("-" | "!" | "~") unary | atom; atom := number | true | false | name | name[expr, …] | dtype(expr) |
- *   f(expr, …) | (expr) A literal has no type of its own until it meets an operand that has one (i64 and f32
+ *   f(expr, …) | (expr) A literal has no type of its own until it meets an operand that has one (i64 and `real`
  *   otherwise), so an operand here is a node together with the literal it came from. Chains of + and - over index
  *   expressions are collected and summed once, which keeps long sums linear. Names that are functions here can be
  *   symbols as well, because a call is told by its parenthesis. */
@@ -21,6 +21,7 @@ typedef struct parser {
     rx_lexer *l;
     relax_context *ctx;
     const rx_scope_fns *sc;
+    relax_dtype real;                  /* of a float literal without a typed neighbour */
 } parser;
 
 static operand parse_or(parser *p);
@@ -34,7 +35,7 @@ static operand literal_int(parser *p, int64_t v, bool big)
 
 static operand literal_float(parser *p, double v)
 {
-    return (operand){rx_const_float(p->ctx, RELAX_F32, v), LIT_FLOAT, 0, v, false};
+    return (operand){rx_const_float(p->ctx, p->real, v), LIT_FLOAT, 0, v, false};
 }
 
 static rx_ex node(parser *p, operand x)
@@ -63,7 +64,7 @@ static void unify(parser *p, operand *x, uint32_t n, const char *what)
     for (uint32_t i = 0; i < n; i++)
         if (x[i].lit == TYPED) { t = x[i].e->dtype; break; }
     for (uint32_t i = 0; i < n && !t; i++)
-        if (x[i].lit == LIT_FLOAT) t = RELAX_F32;
+        if (x[i].lit == LIT_FLOAT) t = p->real;
     for (uint32_t i = 0; i < n; i++) {
         if (t) x[i].e = as_type(p, x[i], t);
         if (node(p, x[i])->dtype != node(p, x[0])->dtype)
@@ -337,21 +338,38 @@ static operand parse_or(parser *p)
 
 rx_ex rx_parse_expr(rx_lexer *l, const rx_scope_fns *sc)
 {
-    parser p = {l, l->ctx, sc};
+    parser p = {l, l->ctx, sc, RELAX_F32};
+    return node(&p, parse_or(&p));
+}
+
+rx_ex rx_parse_attr_expr(rx_lexer *l, const rx_scope_fns *sc)
+{
+    parser p = {l, l->ctx, sc, RELAX_F64};
     return node(&p, parse_or(&p));
 }
 
 rx_ex rx_parse_expr_as(rx_lexer *l, const rx_scope_fns *sc, relax_dtype t)
 {
-    parser p = {l, l->ctx, sc};
+    parser p = {l, l->ctx, sc, RELAX_F32};
     return as_type(&p, parse_or(&p), t);
+}
+
+static rx_ex whole_text(relax_context *ctx, const char *s, size_t n, const rx_scope_fns *sc,
+                        rx_ex (*parse)(rx_lexer *, const rx_scope_fns *))
+{
+    rx_lexer l;
+    rx_lex_init(&l, ctx, NULL, s, n);
+    rx_ex e = parse(&l, sc);
+    if (l.tok != RX_T_EOF) rx_lex_fail(&l, RXE_SYNTAX, "unexpected '%s' after the expression", l.text);
+    return e;
 }
 
 rx_ex rx_parse_expr_text(relax_context *ctx, const char *s, size_t n, const rx_scope_fns *sc)
 {
-    rx_lexer l;
-    rx_lex_init(&l, ctx, NULL, s, n);
-    rx_ex e = rx_parse_expr(&l, sc);
-    if (l.tok != RX_T_EOF) rx_lex_fail(&l, RXE_SYNTAX, "unexpected '%s' after the expression", l.text);
-    return e;
+    return whole_text(ctx, s, n, sc, rx_parse_expr);
+}
+
+rx_ex rx_parse_attr_text(relax_context *ctx, const char *s, size_t n, const rx_scope_fns *sc)
+{
+    return whole_text(ctx, s, n, sc, rx_parse_attr_expr);
 }

@@ -228,7 +228,7 @@ static const char *read_default(relax_context *ctx, const char *p, const char *s
         def->u.s = rx_strn(ctx, p, n);
         break;
     case RX_A_EXPR:
-        def->u.e = rx_parse_expr_text(ctx, p, n, &(rx_scope_fns){0});
+        def->u.e = rx_parse_attr_text(ctx, p, n, &(rx_scope_fns){0});
         break;
     case RX_A_INTS:
     case RX_A_EXPRS:
@@ -344,7 +344,7 @@ static bool convert(relax_context *ctx, rx_arena *a, rx_attr *x, rx_akind to)
         ok = x->kind == RX_A_INT || x->kind == RX_A_FLOAT || x->kind == RX_A_BOOL;
         if (ok)
             x->u.e = x->kind == RX_A_INT     ? rx_int(ctx, x->u.i)
-                     : x->kind == RX_A_FLOAT ? rx_const_float(ctx, RELAX_F32, x->u.f)
+                     : x->kind == RX_A_FLOAT ? rx_const_float(ctx, RELAX_F64, x->u.f)
                                              : rx_bool(ctx, x->u.i != 0);
         break;
     case RX_A_EXPRS:

@@ -106,7 +106,10 @@ rx_attr rx_tp_op_attr(rx_tparser *p, const rx_op *op)
         rx_lex_fail(&at, RXE_ATTR, "%s has no attribute %s", op->name, x.key);
     x.kind = op->attrs[k].kind;
     rx_lex_want(p->l, "=");
-    read_attr_value(p, &x);
+    if (x.kind == RX_A_EXPR)
+        x.u.e = rx_parse_attr_expr(p->l, &(rx_scope_fns){.name = rx_tp_known, .arg = p});
+    else
+        read_attr_value(p, &x);
     return x;
 }
 

@@ -229,6 +229,21 @@ static void put_attr_value(printer *p, const rx_attr *x)
     }
 }
 
+/* a lone float of an operator's attribute reads as f64 */
+static void put_op_attr_value(printer *p, const rx_attr *x)
+{
+    rx_ex e = x->kind == RX_A_EXPR && x->u.e->op == RX_EX_FLOAT ? x->u.e : NULL;
+    if (!e) {
+        put_attr_value(p, x);
+    } else if (e->dtype == RELAX_F64) {
+        rx_put_double(p->b, e->u.f);
+    } else {
+        rx_putf(p->b, "%s(", rx_dtypes[e->dtype].name);
+        rx_put_float(p->b, (float)e->u.f);
+        rx_putc(p->b, ')');
+    }
+}
+
 /* attributes of an operator that differ from their defaults */
 static void put_op_attrs(printer *p, const relax_value *v, bool comma)
 {
@@ -241,7 +256,7 @@ static void put_op_attrs(printer *p, const relax_value *v, bool comma)
         if (is_default)
             continue;
         rx_putf(p->b, "%s%s=", comma ? ", " : "", x->key);
-        put_attr_value(p, x);
+        put_op_attr_value(p, x);
         comma = true;
     }
 }
@@ -596,5 +611,5 @@ void rx_print_attr(relax_context *ctx, rx_buf *b, const rx_attr *x)
 {
     printer p = {.b = b, .ctx = ctx, .a = rx_scratch(&ctx->heap)};
     rx_map_init(&p.rename, p.a);
-    put_attr_value(&p, x);
+    put_op_attr_value(&p, x);
 }
