@@ -101,11 +101,8 @@ relax_value *rx_fn_param(relax_function *f, const char *name, rx_ty t)
     v->type = t;
     v->fn = f;
     v->u.index = f->nparams;
-    relax_value **ps = RX_NEWN(&m->arena, relax_value *, (size_t)f->nparams + 1);
-    if (f->nparams)
-        memcpy(ps, f->params, f->nparams * sizeof *ps);
-    ps[f->nparams++] = v;
-    f->params = ps;
+    rx_vec_room(&m->arena, (void **)&f->params, f->nparams, &f->params_cap, sizeof *f->params);
+    f->params[f->nparams++] = v;
     return v;
 }
 

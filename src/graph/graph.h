@@ -148,7 +148,7 @@ struct relax_function {
     bool is_prim;                      /* a tensor program: `prim`; else a graph function */
     bool is_private;                   /* not callable from outside; passes may remove it */
     rx_prim *prim;
-    relax_value **params; uint32_t nparams;
+    relax_value **params; uint32_t nparams, params_cap;
     rx_ty ret;                         /* deduced or declared */
     bool pure;
     rx_body body;
