@@ -33,6 +33,7 @@ static const struct { const char *type, *expr; double a, b, want;
     {"u8", "truncmod(a, b)", 255, 16, 15},
     {"i32", "pow(a, b)", -3, 3, -27},
     {"i32", "pow(a, b)", 2, -1, 0},
+    {"i32", "pow(a, b)", -1, -3, 0},
     {"u8", "pow(a, b)", 3, 6, 217},
     /* shifts */
     {"i32", "a << b", 1, 31, -2147483648.0},
@@ -66,7 +67,9 @@ static const struct { const char *type, *expr; double a, b, want;
     {"f32", "round(a)", 2.5, 0, 2},
     {"f32", "round(a)", 3.5, 0, 4},
     {"f32", "round(a)", -0.5, 0, -0.0},
+    {"f32", "round(a)", -0.3, 0, -0.0},
     {"f32", "round(a)", INFINITY, 0, INFINITY},
+    {"f32", "round(a)", -INFINITY, 0, -INFINITY},
     {"f32", "round(a)", 1e30, 0, 1.0000000150474662e30},
     {"f32", "floor(a)", -1.5, 0, -2},
     {"f32", "ceil(a)", -1.5, 0, -1},
