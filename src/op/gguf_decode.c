@@ -57,9 +57,14 @@ static rx_ex shl(block *b, rx_ex e, int64_t n)
     return n ? rx_binary(b->l->ctx, RX_EX_SHL, e, rx_const_int(b->l->ctx, e->dtype, n)) : e;
 }
 
+static rx_ex and(block *b, rx_ex e, int64_t mask)
+{
+    return rx_binary(b->l->ctx, RX_EX_BITAND, e, rx_const_int(b->l->ctx, e->dtype, mask));
+}
+
 static rx_ex and8(block *b, rx_ex e, int64_t mask)
 {
-    return rx_binary(b->l->ctx, RX_EX_BITAND, e, k8(b, mask));
+    return and(b, e, mask);
 }
 
 static rx_ex or(block *b, rx_ex x, rx_ex y)
@@ -106,17 +111,24 @@ static rx_ex nibble(block *b, int64_t at, int64_t j0, rx_ex v)
     return j0 < 16 ? and8(b, byte_v(b, at + j0, v), 15) : shr(b, byte_v(b, at + j0 - 16, v), 4);
 }
 
+/* the same as i32: the bytes are widened once for both halves */
+static rx_ex nibble_wide(block *b, int64_t at, int64_t j0, rx_ex v)
+{
+    rx_ex e = rx_cast(b->l->ctx, RELAX_I32, byte_v(b, at + j0 % 16, v));
+    return j0 < 16 ? and(b, e, 15) : shr(b, e, 4);
+}
+
 /* 2 bits of value j0 + v: half h of 256 has 32 bytes, value i of it lies in bits 2*(i/32) of byte i%32 */
 static rx_ex crumb(block *b, int64_t at, int64_t j0, rx_ex v)
 {
     return and8(b, shr(b, byte_v(b, at + j0 / 128 * 32 + j0 % 32, v), j0 % 128 / 32 * 2), 3);
 }
 
-/* nibble in runs of 64 values: 32 bytes hold 32 low halves, then 32 high ones */
+/* nibble in runs of 64 values: 32 bytes hold 32 low halves, then 32 high ones; as i32 */
 static rx_ex nibble_k(block *b, int64_t at, int64_t j0, rx_ex v)
 {
-    rx_ex e = byte_v(b, at + j0 / 64 * 32 + j0 % 32, v);
-    return j0 % 64 < 32 ? and8(b, e, 15) : shr(b, e, 4);
+    rx_ex e = rx_cast(b->l->ctx, RELAX_I32, byte_v(b, at + j0 / 64 * 32 + j0 % 32, v));
+    return j0 % 64 < 32 ? and(b, e, 15) : shr(b, e, 4);
 }
 
 /* bit j0 / 32 of byte (j0 % 32 + v), at bit position `to` */
@@ -146,34 +158,32 @@ static rx_ex lookup(block *b, const int8_t *table, rx_ex e)
 
 static rx_ex q4_0(block *b, int64_t j0, rx_ex v)
 {
-    return minus(b, nibble(b, 2, j0, v), 8);
+    return rx_subi(b->l->ctx, nibble_wide(b, 2, j0, v), 8);
 }
 
 static rx_ex q4_1(block *b, int64_t j0, rx_ex v)
 {
-    return nibble(b, 4, j0, v);
+    return nibble_wide(b, 4, j0, v);
 }
 
-/* nibbles at `at`, the fifth bits as one u32 in front of them: plus `clear` or `set` by the fifth bit */
-static rx_ex five_bits(block *b, int64_t at, int64_t j0, rx_ex v, int64_t clear, int64_t set)
+/* nibbles at `at`, the fifth bits as one u32 in front of them: 0 .. 31 */
+static rx_ex five_bits(block *b, int64_t at, int64_t j0, rx_ex v)
 {
     relax_context *ctx = b->l->ctx;
-    rx_ex one = rx_const_int(ctx, RELAX_U32, (int64_t)1 << j0);
-    rx_ex mask = rx_binary(ctx, RX_EX_SHL, one, rx_cast(ctx, RELAX_U32, v));
-    rx_ex bit = rx_binary(ctx, RX_EX_BITAND, word(b, RELAX_U32, at - 4, 4), mask);
-    rx_ex off = rx_select(ctx, rx_eq(ctx, bit, rx_const_int(ctx, RELAX_U32, 0)), rx_const_int(ctx, RELAX_I32, clear),
-                          rx_const_int(ctx, RELAX_I32, set));
-    return rx_add(ctx, rx_cast(ctx, RELAX_I32, nibble(b, at, j0, v)), off);
+    rx_ex w = word(b, RELAX_U32, at - 4, 4), lane = rx_cast(ctx, RELAX_U32, v);
+    rx_ex down = j0 ? rx_addi(ctx, lane, j0 - 4) : lane;    /* bit j0 + v to bit 4 */
+    rx_ex bit = and(b, rx_binary(ctx, RX_EX_SHR, j0 ? w : shl(b, w, 4), down), 16);
+    return or(b, nibble_wide(b, at, j0, v), rx_cast(ctx, RELAX_I32, bit));
 }
 
 static rx_ex q5_0(block *b, int64_t j0, rx_ex v)
 {
-    return five_bits(b, 6, j0, v, -16, 0);
+    return rx_subi(b->l->ctx, five_bits(b, 6, j0, v), 16);
 }
 
 static rx_ex q5_1(block *b, int64_t j0, rx_ex v)
 {
-    return five_bits(b, 8, j0, v, 0, 16);
+    return five_bits(b, 8, j0, v);
 }
 
 static rx_ex q8_0(block *b, int64_t j0, rx_ex v)
@@ -272,7 +282,7 @@ static rx_ex q4_k(block *b, int64_t j0, rx_ex v)
 
 static rx_ex q5_k(block *b, int64_t j0, rx_ex v)
 {
-    return or(b, nibble_k(b, 48, j0, v), plane_bit(b, 16, j0, v, 4));
+    return or(b, nibble_k(b, 48, j0, v), rx_cast(b->l->ctx, RELAX_I32, plane_bit(b, 16, j0, v, 4)));
 }
 
 /* low nibbles in runs of 128 values: 64 low halves, then 64 high ones; high two bits as crumbs */

@@ -178,7 +178,7 @@ static void test_matmul(void **state)
     relax_context *ctx = tl_context(&th);
     TL_TRY(ctx) { rx_ops_init(ctx); }
     TL_END(ctx);
-    static const int64_t ms[] = { 0, 1, 2, 3, 7 };
+    static const int64_t ms[] = { 0, 1, 2, 3, 4, 9 };
     for (size_t t = 0; t < RX_COUNT(types); t++) {
         const char *s = types[t];
         bool plain = t >= RX_COUNT(types) - 3;
@@ -189,7 +189,7 @@ static void test_matmul(void **state)
         int64_t k = plain ? 5 : info->block_values == 32 ? 96 : 512;
         size_t row_bytes = (size_t)(k / info->block_values) * info->block_bytes;
         for (size_t i = 0; i < RX_COUNT(ms); i++)
-            check_matmul(ctx, s, ms[i], i % 2 ? 3 : 4, k, row_bytes);
+            check_matmul(ctx, s, ms[i], i % 2 ? 3 : 8, k, row_bytes);
     }
     tl_done(&th, ctx);
 }
