@@ -1,4 +1,4 @@
-/* alias.c: which values of a function may share memory, and which memory is written over.
+/* alias.c: which values of a function may share memory, which memory is written over; constants that would be.
  *
  * Sharing follows the effects table (rx_v_effect): a binding whose result shares memory of an argument joins that
  * argument's class, an IF those of its bodies' results. A class is what may overlap, not what must. Written over is
@@ -87,4 +87,48 @@ bool *rx_pass_overwritten(rx_pass_run *r, const rx_valvec *all, rx_alias *a)
             if (v->args[k]) out[find(a, v->args[k]->id)] = true;
     }
     return out;
+}
+
+/* ---- constants ---- */
+static bool writes_somewhere(rx_pass_run *r)
+{
+    reach c = { r, { 0 }, { 0 }, false };
+    rx_map_init(&c.seen, r->a);
+    for (relax_function *f = r->m->first; f; f = f->next)
+        if (!f->is_prim) rx_fn_visit(f, look, &c);
+    return c.writes;
+}
+
+static relax_value *copied(rx_pass_run *r, rx_gb *b, relax_value *x)
+{
+    rx_attr to = { .key = rx_str(r->ctx, "dtype"), .kind = RX_A_DTYPE, .u.dtype = x->u.data->dtype };
+    return rx_emit_op(b, rx_op_find(r->ctx, "astype"), &x, 1, &to, 1);
+}
+
+static void own_result(rx_pass_run *r, rx_alias *alias, const bool *overwritten, rx_body *body, rx_gb end)
+{
+    relax_value *x = body->result;
+    if (!x || x->kind != RX_V_CONST || !overwritten[find(alias, x->id)]) return;
+    if (end.block->dataflow) rx_gb_dataflow(&end, false);
+    body->result = copied(r, &end, x);
+}
+
+void rx_pass_own_constants(rx_pass_run *r, relax_function *f)
+{
+    rx_valvec all = rx_pass_bindings(r, f);
+    rx_alias alias = rx_pass_alias(r, &all);
+    bool *overwritten = rx_pass_overwritten(r, &all, &alias);
+    if (f->body.result && writes_somewhere(r)) overwritten[find(&alias, f->body.result->id)] = true;
+    for (uint32_t i = 0; i < all.n; i++) {
+        relax_value *v = all.at[i];
+        for (uint32_t k = 0; k < v->nargs && !rx_v_effect(v).fresh; k++) {     /* those with fresh results only read */
+            if (!v->args[k] || v->args[k]->kind != RX_V_CONST || !overwritten[find(&alias, v->args[k]->id)]) continue;
+            rx_gb b = rx_gb_before(v);
+            v->args[k] = copied(r, &b, v->args[k]);
+        }
+        if (v->kind != RX_V_IF) continue;
+        own_result(r, &alias, overwritten, v->u.branch.then, rx_if_then(v));
+        own_result(r, &alias, overwritten, v->u.branch.other, rx_if_else(v));
+    }
+    own_result(r, &alias, overwritten, &f->body, rx_gb_begin(f));
 }

@@ -107,4 +107,8 @@ static void fold(rx_pass_run *r, relax_function *f)
     rx_pass_rename_rest(&names, f);
 }
 
-void rx_pass_fold_constant(rx_pass_run *r) { rx_pass_each(r, fold); }
+void rx_pass_fold_constant(rx_pass_run *r)
+{
+    rx_pass_int(r, "max-bytes", 0);    /* an error also where nothing is folded */
+    rx_pass_each(r, fold);
+}

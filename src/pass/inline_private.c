@@ -215,6 +215,7 @@ static uint32_t wanted(rx_pass_run *r, rx_map *known, relax_function *f, relax_v
 static void inline_in(rx_pass_run *r, relax_function *f)
 {
     int64_t max = rx_pass_int(r, "max-size", 10000), room = 0;
+    rx_pass_own_constants(r, f);
     rx_map known;                      /* of other functions: they do not change meanwhile */
     rx_map_init(&known, r->a);
     if (!rx_mul_ok(max, 10, &room)) room = INT64_MAX;

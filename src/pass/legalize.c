@@ -117,6 +117,7 @@ static void legalize_one(rx_pass_run *r, relax_function *f, rx_renames *names, r
 
 static void legalize(rx_pass_run *r, relax_function *f)
 {
+    rx_pass_own_constants(r, f);
     rx_valvec all = rx_pass_bindings(r, f);
     rx_renames names = rx_pass_renames(r);
     for (uint32_t i = 0; i < all.n; i++) {

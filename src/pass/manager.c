@@ -226,6 +226,40 @@ static void print_module(relax_pipeline *p, relax_module *m, const char *name, b
     p->print(p->print_user, name, after, b.at ? b.at : "");
 }
 
+static void run_host(relax_context *ctx, const rx_pass *pass, relax_module *m)
+{
+    uint32_t before = rx_diag_count(ctx);
+    relax_status st = pass->host(pass->user, m);
+    if (st == RELAX_OK) return;
+    if (rx_diag_count(ctx) == before)
+        rx_fail(ctx, RXE_PASS_FAILED, NULL, "pass %s returned status %d (%s)", pass->name, (int)st,
+                relax_status_name(st));
+    rx_unwind(&ctx->heap);
+}
+
+/* ---- a host's pass may do anything: what it left is looked at, not believed ---- */
+static void look_at_form(void *arg, relax_value *v)
+{
+    uint32_t *props = arg;
+    if (v->kind == RX_V_OP && !(v->u.op->flags & (RX_OPF_HOST | RX_OPF_DYNAMIC))) *props &= ~(uint32_t)RX_M_LEGAL;
+    if (v->kind == RX_V_CALL_TIR || v->kind == RX_V_CALL_TIR_INPLACE || v->kind == RX_V_CALL_DPS_LIB)
+        *props &= ~(uint32_t)RX_M_DPS;
+}
+
+static void look_at(relax_module *m)
+{
+    for (relax_function *f = m->first; f; f = f->next)
+        if (!f->is_prim) rx_fn_visit(f, look_at_form, &m->props);
+}
+
+static bool plan_holds(relax_module *m)
+{
+    uint32_t breaks = 0;
+    for (relax_function *f = m->first; f; f = f->next)
+        if (!f->is_prim && m->props & RX_M_PLANNED) breaks += rx_plan_check(f);
+    return breaks == 0;
+}
+
 static void run_body(relax_pipeline *p, rx_step *s, relax_module *m, const relax_target *target)
 {
     relax_context *ctx = p->ctx;
@@ -235,19 +269,16 @@ static void run_body(relax_pipeline *p, rx_step *s, relax_module *m, const relax
                      "pass %s needs a module that is %s", pass->name, props_text(ctx, pass->needs & ~m->props));
     int64_t t0 = rx_now_ns();
     if (pass->host) {
-        relax_status st = pass->host(pass->user, m);
-        if (st != RELAX_OK) {
-            if (rx_diag_status(ctx) == RELAX_OK)
-                rx_fail(ctx, RXE_PASS_FAILED, NULL, "pass %s returned status %d", pass->name, (int)st);
-            rx_unwind(&ctx->heap);
-        }
+        run_host(ctx, pass, m);
     } else {
         rx_pass_run r = { ctx, m, rx_scratch(&ctx->heap), target, s->opts, s->nopts };
         pass->fn(&r);
     }
     s->ns = rx_now_ns() - t0;
     m->props = (m->props & pass->keeps) | pass->makes;
-    if ((p->verify_each || pass->host) && rx_module_verify(m))
+    if (!p->verify_each && !pass->host) return;
+    if (pass->host) look_at(m);
+    if (rx_module_verify(m) || !plan_holds(m))
         rx_fail(ctx, RXE_PASS_FAILED, NULL, "pass %s left a module that breaks a rule (see the diagnostics before)",
                 pass->name);
 }
@@ -267,6 +298,7 @@ static void run_step(relax_pipeline *p, rx_step *s, relax_module *m, const relax
     }
     rx_module_swap(m, before);
     rx_module_free(before);
+    if (rx_diag_status(ctx) != RELAX_E_NOMEM) rx_note(ctx, "while pass %s ran", s->pass->name);
     rx_unwind(&ctx->heap);
 }
 

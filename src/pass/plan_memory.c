@@ -70,10 +70,12 @@ static rx_ex tensor_bytes(relax_context *ctx, rx_ty t)
     return rx_muli(ctx, rx_product(ctx, t->dims, (uint32_t)t->ndim), (int64_t)rx_dtype_bytes(t->dtype));
 }
 
-static rx_ex aligned_bytes(relax_context *ctx, rx_ty t)
+/* A dim may be negative until the obligations of its binding were checked; the arena is taken before. */
+static rx_ex aligned_bytes(relax_context *ctx, const rx_facts *facts, rx_ty t)
 {
-    rx_ex b = tensor_bytes(ctx, t);
+    rx_ex b = tensor_bytes(ctx, t), zero = rx_int(ctx, 0);
     int64_t coeff, base;
+    if (rx_prove_le(ctx, facts, zero, b) != RX_TRUE) b = rx_max(ctx, b, zero);
     rx_modular(ctx, NULL, b, &coeff, &base);
     if (coeff && coeff % ALIGN == 0 && base % ALIGN == 0) return b;
     return rx_muli(ctx, rx_divi(ctx, rx_addi(ctx, b, ALIGN - 1), ALIGN), ALIGN);
@@ -140,7 +142,7 @@ static void plan(rx_pass_run *r, relax_function *f)
         v->u.alloc.arena = false;      /* of an older plan */
         v->u.alloc.offset = NULL;
         const life *l = life_of(&p, v);
-        rx_ex need = aligned_bytes(r->ctx, v->type);
+        rx_ex need = aligned_bytes(r->ctx, f->facts, v->type);
         known.all = true;
         rx_visit(r->ctx, need, check_known, &known);
         if (l->escapes || !known.all) continue;

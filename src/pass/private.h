@@ -32,4 +32,6 @@ rx_alias rx_pass_alias(rx_pass_run *r, const rx_valvec *all);
 uint32_t rx_pass_alias_of(rx_alias *a, const relax_value *v);                   /* the id of the class */
 /* by class: something writes over the memory (in-place calls, here or in a function that is called) */
 bool *rx_pass_overwritten(rx_pass_run *r, const rx_valvec *all, rx_alias *a);
+/* Constants that may be written over (here, by a function that is called, by a caller) are copied first. */
+void rx_pass_own_constants(rx_pass_run *r, relax_function *f);
 #endif

@@ -195,7 +195,10 @@ static void shape_tensor(vm_emit *e, relax_value *v, int32_t r)
 static void host_op(vm_emit *e, relax_value *v, int32_t r)
 {
     int32_t args[8], n = 0;
-    if (v->nargs > RX_COUNT(args)) rx_fail(e->ctx, RXE_CODEGEN, NULL, "%s has too many arguments", v->u.op->name);
+    rx_where w = where_of(e, v);
+    if (!(v->u.op->flags & (RX_OPF_HOST | RX_OPF_DYNAMIC)))
+        rx_fail(e->ctx, RXE_CONTRACT, &w, "operator %s is not lowered; run legalize before building", v->u.op->name);
+    if (v->nargs > RX_COUNT(args)) rx_fail(e->ctx, RXE_CODEGEN, &w, "%s has too many arguments", v->u.op->name);
     for (uint32_t i = 0; i < v->nargs; i++) args[n++] = vm_reg(e, v->args[i]);
     switch (v->u.op->code) {
     case RX_OP_SHAPE_OF:
@@ -398,48 +401,60 @@ static int32_t find_outs(vm_emit *e, relax_value *v, int32_t n)
 }
 
 /* ---- the memory formula: arena, known heap allocations, the most that one callee takes ---- */
-typedef struct memory { vm_emit *e; rx_ex own, callee; bool known; uint32_t depth; rx_map *syms; } memory;
-static rx_ex peak_of(vm_emit *e, relax_function *f, uint32_t depth, bool *known);
+typedef struct memory { vm_emit *e; rx_ex own, callee; } memory;       /* callee NULL: not known */
+static rx_ex peak_of(vm_emit *e, relax_function *f);
+
+static rx_ex callee_peak(vm_emit *e, relax_value *v)
+{
+    relax_function *g = v->args[0]->u.callee;
+    rx_ex peak = peak_of(e, g);
+    if (!peak) return NULL;
+    rx_map map;
+    rx_map_init(&map, e->a);
+    rx_exvec checks = { 0 };
+    rx_ty *pt = RX_NEWN(e->a, rx_ty, g->nparams + 1), *at = RX_NEWN(e->a, rx_ty, g->nparams + 1);
+    for (uint32_t i = 0; i < g->nparams; i++) {
+        pt[i] = g->params[i]->type;
+        at[i] = v->args[i + 1]->type;
+    }
+    rx_bind_call(v->fn, pt, at, g->nparams, &map, &checks);
+    return rx_subst(e->ctx, peak, &map);
+}
 
 static void add_memory(void *arg, relax_value *v)
 {
     memory *m = arg;
-    vm_emit *e = m->e;
+    relax_context *ctx = m->e->ctx;
     if (v->kind == RX_V_ALLOC && !v->u.alloc.arena) {
-        rx_ex n = rx_int(e->ctx, (int64_t)rx_dtype_bytes(v->type->dtype));
-        for (int32_t i = 0; i < v->type->ndim; i++) n = rx_mul(e->ctx, n, v->type->dims[i]);
-        m->own = rx_add(e->ctx, m->own, n);
+        rx_ex n = rx_product(ctx, v->type->dims, (uint32_t)v->type->ndim);
+        m->own = rx_add(ctx, m->own, rx_muli(ctx, n, (int64_t)rx_dtype_bytes(v->type->dtype)));
     } else if (v->kind == RX_V_CALL && v->args[0]->kind == RX_V_FUNC) {
-        relax_function *g = v->args[0]->u.callee;
-        rx_map map;
-        rx_map_init(&map, e->a);
-        rx_exvec checks = { 0 };
-        rx_ty *pt = RX_NEWN(e->a, rx_ty, g->nparams + 1), *at = RX_NEWN(e->a, rx_ty, g->nparams + 1);
-        for (uint32_t i = 0; i < g->nparams; i++) {
-            pt[i] = g->params[i]->type;
-            at[i] = v->args[i + 1]->type;
-        }
-        rx_bind_call(v->fn, pt, at, g->nparams, &map, &checks);
-        m->callee = rx_max(e->ctx, m->callee, rx_subst(e->ctx, peak_of(e, g, m->depth + 1, &m->known), &map));
+        rx_ex peak = m->callee ? callee_peak(m->e, v) : NULL;
+        m->callee = peak ? rx_max(ctx, m->callee, peak) : NULL;
     } else if (v->kind == RX_V_CALL || v->kind == RX_V_CALL_PACKED || v->kind == RX_V_OP) {
-        m->known = false;
+        m->callee = NULL;
     }
 }
 
-static rx_ex peak_of(vm_emit *e, relax_function *f, uint32_t depth, bool *known)
+/* Over f's symbols; NULL: not known (host functions, recursion, an expression that is no use to anybody). Each function
+ * once. */
+static rx_ex peak_of(vm_emit *e, relax_function *f)
 {
-    memory m = { e, f->arena_bytes ? f->arena_bytes : rx_int(e->ctx, 0), rx_int(e->ctx, 0), true, depth, NULL };
-    if (depth > 16) m.known = false;   /* recursion */
-    else rx_fn_visit(f, add_memory, &m);
-    *known &= m.known;
-    return rx_add(e->ctx, m.own, m.callee);
+    enum { LARGEST = 2000 };
+    if (rx_map_has(&e->peaks, RX_KEY(f))) return rx_map_get(&e->peaks, RX_KEY(f));
+    rx_map_put(&e->peaks, RX_KEY(f), NULL);            /* stands while f is looked at: recursion */
+    memory m = { e, f->arena_bytes ? f->arena_bytes : rx_int(e->ctx, 0), rx_int(e->ctx, 0) };
+    rx_fn_visit(f, add_memory, &m);
+    rx_ex peak = m.callee ? rx_add(e->ctx, m.own, m.callee) : NULL;
+    if (peak && peak->size > LARGEST) peak = NULL;
+    rx_map_put(&e->peaks, RX_KEY(f), (void *)peak);
+    return peak;
 }
 
 static void formula(vm_emit *e)
 {
-    bool known = true;
-    rx_ex x = peak_of(e, e->f, 0, &known);
-    if (!known || !vm_computable(e, x)) return;
+    rx_ex x = peak_of(e, e->f);
+    if (!x || !vm_computable(e, x)) return;
     rx_buf b;
     rx_buf_init(&b, e->a);
     rx_print_expr(&b, x);
@@ -487,12 +502,14 @@ void rx_vm_emit(relax_module *m, rx_pkgw *w, const rx_vm_kernel *kernels, uint32
     rx_map_init(&e.kernel_of, a);
     rx_map_init(&e.fn_of, a);
     rx_map_init(&e.kernel_no, a);
+    rx_map_init(&e.peaks, a);
     for (uint32_t i = 0; i < nkernels; i++)
         rx_map_put(&e.kernel_of, RX_KEY(kernels[i].prim), (void *)(intptr_t)(i + 1));
     for (relax_function *f = m->first; f; f = f->next)
         if (!f->is_prim)
             rx_map_put(&e.fn_of, RX_KEY(f),
                        (void *)(intptr_t)(rx_pkgw_fn(w, f->name, f->is_private ? RX_FN_PRIVATE : 0) + 1));
+    vm_find_writes(&e);
     /* kernels are numbered as the native code's table has them */
     for (uint32_t i = 0; i < nkernels; i++) {
         rx_exvec syms = { 0 };

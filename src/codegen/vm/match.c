@@ -106,13 +106,58 @@ static void settle(matcher *m)
     }
 }
 
+/* ---- bounds ---- */
+/* is sym a dim of its own of a tensor? Then it is not negative. */
+static bool bare_dim(rx_ty t, rx_ex sym)
+{
+    bool found = false;
+    if (t->kind == RX_TY_TUPLE)
+        for (uint32_t i = 0; i < t->nelems; i++) found |= bare_dim(t->elems[i], sym);
+    if (t->kind == RX_TY_TENSOR)
+        for (int32_t i = 0; t->known && i < t->ndim; i++) found |= t->dims[i] == sym;
+    return found;
+}
+
+static bool lower_bound_matters(const rx_sym *s, bool bare) { return s->lo > 0 || (s->lo > INT64_MIN && !bare); }
+
+/* Conditions are built over another symbol in the same slot: over the symbol itself they would be true by its bounds.
+ */
+static void check_bounds(vm_emit *e, rx_ex sym, bool bare)
+{
+    relax_context *ctx = e->ctx;
+    const rx_sym *s = rx_sym_of(sym);
+    rx_ex x = rx_sym_new(ctx, s->name, RELAX_I64);
+    vm_know(e, x, vm_ref(e, sym));
+    if (lower_bound_matters(s, bare))
+        vm_check(e, rx_le(ctx, rx_int(ctx, s->lo), x), RXE_BOUND_EXCEEDED,
+                 rx_strf(ctx, "%s must be at least %lld", s->name, (long long)s->lo));
+    if (s->hi < INT64_MAX)
+        vm_check(e, rx_le(ctx, x, rx_int(ctx, s->hi)), RXE_BOUND_EXCEEDED,
+                 rx_strf(ctx, "%s must be at most %lld", s->name, (long long)s->hi));
+    if (s->divisor > 1)
+        vm_check(e, rx_eq(ctx, rx_modi(ctx, x, s->divisor), rx_int(ctx, 0)), RXE_BOUND_EXCEEDED,
+                 rx_strf(ctx, "%s must be a multiple of %lld", s->name, (long long)s->divisor));
+}
+
 void vm_match(vm_emit *e, int32_t reg, rx_ty t, int32_t arg, const char *name)
 {
     matcher m = { e, { 0 }, name, arg };
+    const rx_exvec *facts = &e->f->fact_list;
+    rx_exvec syms = { 0 };
+    rx_ty_free_syms(e->ctx, e->a, t, &syms);
+    bool *old = RX_NEWN(e->a, bool, syms.n + 1), *held = RX_NEWN(e->a, bool, facts->n + 1), any = false;
+    for (uint32_t i = 0; i < syms.n; i++) any |= !(old[i] = vm_computable(e, syms.at[i]));
+    for (uint32_t i = 0; any && i < facts->n; i++) held[i] = vm_computable(e, facts->at[i]);
     int32_t type = match_type(&m, t);
     vm_flush(e);
     rx_pkgw_op(e->w, RX_BC_MATCH, reg, type, (int)arg, rx_pkgw_str(e->w, name));
     settle(&m);
+    if (!any) return;
+    /* what it has defined: bounds, and the facts that can be computed now */
+    for (uint32_t i = 0; i < syms.n; i++)
+        if (!old[i]) check_bounds(e, syms.at[i], bare_dim(t, syms.at[i]));
+    for (uint32_t i = 0; i < facts->n; i++)
+        if (!held[i] && vm_computable(e, facts->at[i])) vm_check(e, facts->at[i], RXE_BOUND_EXCEEDED, NULL);
 }
 
 /* where a symbol's value comes from, for messages */
@@ -136,36 +181,21 @@ static void symbol(vm_emit *e, rx_ex s)
     int32_t param, dim;
     origin_of(e->f, s, &param, &dim);
     int32_t y = rx_pkgw_sym(e->w, d->name, vm_ref(e, s), d->lo, d->hi, d->divisor, param, dim);
-    if (d->lo > 0 || d->hi < INT64_MAX || d->divisor > 1) rx_pkgw_op(e->w, RX_BC_BOUND, y);
-}
-
-/* parameters that a kernel or a call may write: arguments of in-place calls */
-static void written(void *arg, relax_value *v)
-{
-    rx_map *set = arg;
-    if (v->kind != RX_V_CALL_DPS) return;
-    rx_access acc[256] = { 0 };
-    if (v->u.callee && v->u.callee->prim->nparams <= RX_COUNT(acc)) rx_prim_access(v->u.callee->prim, acc);
-    for (uint32_t i = 0; i < v->nargs; i++) {
-        relax_value *x = v->args[i];
-        while (x && (x->kind == RX_V_VIEW || x->kind == RX_V_MATCH_CAST)) x = x->args[0];
-        bool w = v->u.callee ? i < RX_COUNT(acc) && acc[i].writes : false;
-        if (x && x->kind == RX_V_PARAM && w) rx_map_put(set, RX_KEY(x), x);
-    }
+    bool bare = false;
+    for (uint32_t i = 0; i < e->f->nparams; i++) bare |= bare_dim(e->f->params[i]->type, s);
+    if (lower_bound_matters(d, bare) || d->hi < INT64_MAX || d->divisor > 1) rx_pkgw_op(e->w, RX_BC_BOUND, y);
 }
 
 void vm_entry(vm_emit *e)
 {
     relax_function *f = e->f;
-    rx_map set;
-    rx_map_init(&set, e->a);
-    rx_fn_visit(f, written, &set);
+    const bool *written = rx_map_get(&e->writes, RX_KEY(f));
     int64_t inputs = rx_attr_int(&f->attrs, "num_inputs", f->nparams);
     for (uint32_t i = 0; i < f->nparams; i++) {
         relax_value *p = f->params[i];
         const char *text = vm_text(e, p->type);
         int32_t weight = i >= inputs ? rx_pkgw_weight(e->w, p->name, text) : -1;
-        rx_pkgw_param(e->w, p->name, text, rx_map_has(&set, RX_KEY(p)) ? RX_PARAM_WRITTEN : 0, weight);
+        rx_pkgw_param(e->w, p->name, text, written[i] ? RX_PARAM_WRITTEN : 0, weight);
         rx_map_put(&e->regs, RX_KEY(p), (void *)(intptr_t)(i + 1));
     }
     matcher m = { e, { 0 }, NULL, 0 };

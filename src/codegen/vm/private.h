@@ -13,6 +13,8 @@ typedef struct vm_emit {
     const rx_vm_kernel *kernels; uint32_t nkernels;
     rx_map kernel_of, fn_of;           /* relax_function -> number + 1 */
     rx_map kernel_no;                  /* prim -> kernel number in w + 1; added when first called */
+    rx_map peaks;                      /* relax_function -> its memory formula, NULL: not known */
+    rx_map writes;                     /* relax_function -> bool by parameter: written over */
     relax_function *f;
     rx_map regs;                       /* value -> register + 1 */
     rx_map last_use;                   /* value -> position + 1 of its last use */
@@ -29,6 +31,8 @@ void vm_know(vm_emit *e, rx_ex x, int32_t ref);                 /* x is in this 
 bool vm_computable(vm_emit *e, rx_ex x);                        /* all symbols of x are known */
 void vm_check(vm_emit *e, rx_ex cond, enum rx_err err, const char *text);       /* CHECK unless it is true already */
 int32_t vm_type(vm_emit *e, rx_ty t);                           /* concrete or declared type: known dims EQ */
+/* --- writes.c --- */
+void vm_find_writes(vm_emit *e);                                /* fills e->writes */
 /* --- match.c --- */
 void vm_match(vm_emit *e, int32_t reg, rx_ty t, int32_t arg, const char *name);
 void vm_entry(vm_emit *e);                                      /* parameters, symbols, bounds, facts, arena */
