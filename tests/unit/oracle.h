@@ -5,6 +5,7 @@
 #define ORACLE_H
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* verbose: also one line on err for each case that did not pass. Returns the number of cases that neither pass nor
  * are listed. */
@@ -13,5 +14,13 @@ typedef int (*oracle_fn)(FILE *out, FILE *err, bool verbose);
 static inline void oracle_line(FILE *out, const char *name, int passed, int total, int listed)
 {
     fprintf(out, "%s %d %d %d\n", name, passed, total, listed);
+}
+
+/* path of a model file */
+static inline const char *oracle_model(const char *name, char *buf, size_t n)
+{
+    const char *dir = getenv("RELAX_MODELS");
+    snprintf(buf, n, "%s/%s", dir ? dir : "build/models", name);
+    return buf;
 }
 #endif
