@@ -71,6 +71,16 @@ static void rededuce_body(relax_function *f, rx_body *b)
 
 void rx_pass_rededuce(relax_function *f) { rededuce_body(f, &f->body); }
 
+static const rx_body *outer(const rx_body *b) { return b->owner ? b->owner->block->body : NULL; }
+
+bool rx_pass_exclusive(const relax_value *v, const relax_value *w)
+{
+    for (const rx_body *b = v->block->body; b && b->owner; b = outer(b))
+        for (const rx_body *d = w->block->body; d && d->owner; d = outer(d))
+            if (b != d && b->owner == d->owner) return true;
+    return false;
+}
+
 /* ---- replacing ---- */
 rx_renames rx_pass_renames(rx_pass_run *r)
 {

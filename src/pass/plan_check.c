@@ -81,7 +81,7 @@ static bool certain(checker *c, rx_ex cond)
 static void check_pair(checker *c, uint32_t i, uint32_t k)
 {
     relax_value *x = c->allocs.at[i], *y = c->allocs.at[k];
-    if (c->to[i] < c->from[k] || c->to[k] < c->from[i]) return;
+    if (c->to[i] < c->from[k] || c->to[k] < c->from[i] || rx_pass_exclusive(x, y)) return;
     rx_ex xo = x->u.alloc.offset, yo = y->u.alloc.offset;
     rx_ex apart = rx_or(c->ctx, rx_le(c->ctx, rx_add(c->ctx, xo, bytes_of(c, x->type)), yo),
                         rx_le(c->ctx, rx_add(c->ctx, yo, bytes_of(c, y->type)), xo));

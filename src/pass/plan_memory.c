@@ -112,12 +112,21 @@ static bool fits(planner *p, rx_ex need, rx_ex bytes)
     return known == 2;
 }
 
-static int64_t pick(planner *p, storage *s, uint32_t n, rx_ex need, int32_t from)
+/* nothing in s is alive together with v, whose position is from */
+static bool free_for(planner *p, const storage *s, const relax_value *v, int32_t from)
+{
+    if (s->free_at < from) return true;
+    for (uint32_t i = 0; i < s->users.n; i++)
+        if (life_of(p, s->users.at[i])->to >= from && !rx_pass_exclusive(s->users.at[i], v)) return false;
+    return true;
+}
+
+static int64_t pick(planner *p, storage *s, uint32_t n, rx_ex need, const relax_value *v, int32_t from)
 {
     int64_t best = -1, best_size = INT64_MAX;
     for (uint32_t i = 0; i < n; i++) {
         int64_t have;
-        if (s[i].free_at >= from) continue;
+        if (s[i].free_at >= from && (!v->block->body->owner || !free_for(p, &s[i], v, from))) continue;
         if (s[i].bytes == need) return i;
         if (!fits(p, need, s[i].bytes)) continue;
         if (!rx_is_int(s[i].bytes, &have)) have = INT64_MAX - 1;
@@ -146,13 +155,13 @@ static void plan(rx_pass_run *r, relax_function *f)
         known.all = true;
         rx_visit(r->ctx, need, check_known, &known);
         if (l->escapes || !known.all) continue;
-        int64_t k = reuse ? pick(&p, st.at, st.n, need, (int32_t)i) : -1;
+        int64_t k = reuse ? pick(&p, st.at, st.n, need, v, (int32_t)i) : -1;
         if (k < 0) {
-            storage s = { .bytes = need };
+            storage s = { .bytes = need, .free_at = -1 };
             k = st.n;
             rx_push(r->a, &st, s);
         }
-        st.at[k].free_at = l->to;
+        st.at[k].free_at = RX_MAX(st.at[k].free_at, l->to);
         rx_push(r->a, &st.at[k].users, v);
     }
     rx_exvec sizes = { 0 };

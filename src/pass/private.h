@@ -16,6 +16,8 @@ void rx_pass_each(rx_pass_run *r, void (*fn)(rx_pass_run *r, relax_function *f))
 void rx_pass_oblige(relax_value *v, rx_ex *extra, uint32_t n);
 /* annotations of all bindings anew, after operands became more precise; bodies of an IF before it */
 void rx_pass_rededuce(relax_function *f);
+/* do they stand in different bodies of one IF? Then they are never alive together */
+bool rx_pass_exclusive(const relax_value *v, const relax_value *w);
 /* Replacing many values in one walk: bindings are visited in program order; each first brings its operands up to date,
  * then may be replaced; at the end all that is left (results of bodies) follows. Linear, where rx_v_replace walks the
  * function each time. */
