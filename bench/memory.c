@@ -1,8 +1,8 @@
 /* memory.c: growth of memory over calls with random shapes, for bench/run. memory [CALLS [SEED]], default 1,000 calls.
  *
- * One executable of a two-layer network with a softmax, its rows n declared as 1 … 2048. Calls with n drawn at random, the
- * result made by the library and freed each time; prints the private memory of the process and what the VM holds along the
- * way. A twin that counts allocations is a unit test (tests/unit/test_steady.c). */
+ * One executable of a two-layer network with a softmax, its rows n declared as 1 … 2048. Calls with n drawn at random,
+ * the result made by the library and freed each time; prints the private memory of the process and what the VM holds
+ * along the way. A twin that counts allocations is a unit test (tests/unit/test_steady.c). */
 #include <relax.h>
 #include <math.h>
 #include <stdbool.h>
@@ -95,8 +95,8 @@ static bool run(relax_context *ctx, relax_vm *vm, int calls, uint64_t seed)
         if (i == 9 || i + 1 == calls || (calls >= 4 && (i + 1) % (calls / 4) == 0)) {
             size_t held = 0, arena = 0;
             relax_vm_memory(vm, &held, &arena);
-            printf("call %5d, %8lld rows so far: private memory %ld KiB, held by the VM %zu KiB, largest arena %zu KiB\n",
-                   i + 1, (long long)rows, private_kib(), held >> 10, arena >> 10);
+            printf("call %5d, %8lld rows so far: private memory %ld KiB, VM %zu KiB, largest arena %zu KiB\n", i + 1,
+                   (long long)rows, private_kib(), held >> 10, arena >> 10);
         }
     }
     relax_any_release(&x);

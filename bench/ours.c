@@ -1,9 +1,11 @@
 /* ours.c: the model runner of bench/run for this library; bench/peer.py answers the same commands.
  *
- * ours MODEL.gguf THREADS CONTEXT: compiles and loads the model, prints one JSON line with the times, then obeys lines of
- * standard input until it ends: "prefill N": forgets all, feeds N tokens at once; "decode N": N greedy tokens, one at a
- * time; "quit". Each answers {"tokens", "wall_s", "cpu_s"}; cpu_s counts all threads of the process. */
+ * ours MODEL.gguf THREADS CONTEXT FILE.rlx: compiles the model into a file, loads that, prints one JSON line with the
+ * times, then obeys lines of standard input until it ends: "prefill N" forgets all and feeds N tokens at once,
+ * "decode N" makes N greedy tokens, one at a time. Each answers {"tokens", "wall_s", "cpu_s", "peak_kib"}; cpu_s counts
+ * all threads of the process. */
 #include <relax.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +87,8 @@ static int serve(relax_context *ctx, relax_generator *g)
     return 0;
 }
 
-static relax_executable *compiled(relax_context *ctx, const relax_weights *w, long context)
+/* the executable as a file; false: the diagnostics say why */
+static bool compile(relax_context *ctx, const relax_weights *w, long context, const char *path)
 {
     relax_model_options mo = RELAX_MODEL_OPTIONS_INIT;
     relax_build_options bo = RELAX_BUILD_OPTIONS_INIT;
@@ -93,10 +96,10 @@ static relax_executable *compiled(relax_context *ctx, const relax_weights *w, lo
     mo.context = context;
     relax_module *m = relax_model_import(ctx, w, &mo);
     relax_target *t = relax_target_parse(ctx, "cpu");
-    if (m && t)
-        (void)relax_build(m, t, &bo, &e);
+    bool ok = m && t && !relax_build(m, t, &bo, &e) && !relax_executable_save(e, path);
+    relax_executable_destroy(e);
     relax_module_destroy(m);
-    return e;
+    return ok;
 }
 
 int main(int argc, char **argv)
@@ -105,20 +108,23 @@ int main(int argc, char **argv)
     relax_weights *w;
     relax_generator *g = NULL;
     relax_vm_options vo = RELAX_VM_OPTIONS_INIT;
-    if (argc != 4 || relax_context_create(NULL, &ctx))
+    if (argc != 5 || relax_context_create(NULL, &ctx))
         return 2;
     vo.threads = atoi(argv[2]);
     if (relax_weights_open(ctx, argv[1], &w))
         return failed(ctx);
     long before = private_kib();
     double wall = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
-    relax_executable *e = compiled(ctx, w, atol(argv[3]));
-    double compile = now(CLOCK_MONOTONIC) - wall, compile_cpu = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    bool ok = compile(ctx, w, atol(argv[3]), argv[4]);
+    double compile_s = now(CLOCK_MONOTONIC) - wall, compile_cpu = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     long peak = peak_kib() - before;
+    relax_weights_close(w);
     wall = now(CLOCK_MONOTONIC);
-    if (!e || relax_generator_create(e, w, &vo, &g))
+    relax_executable *e = NULL;
+    if (!ok || relax_weights_open(ctx, argv[1], &w) || relax_executable_load_file(ctx, argv[4], &e) ||
+        relax_generator_create(e, w, &vo, &g))
         return failed(ctx);
-    printf("{\"compile_s\": %.3f, \"compile_cpu_s\": %.3f, \"compile_peak_kib\": %ld, \"load_s\": %.3f}\n", compile,
+    printf("{\"compile_s\": %.3f, \"compile_cpu_s\": %.3f, \"compile_peak_kib\": %ld, \"load_s\": %.3f}\n", compile_s,
            compile_cpu, peak, now(CLOCK_MONOTONIC) - wall);
     fflush(stdout);
     int code = serve(ctx, g);

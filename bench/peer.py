@@ -19,8 +19,7 @@ def load(path, threads, context):
     lib.llama_backend_init()
     model = lib.llama_model_load_from_file(path.encode(), lib.llama_model_default_params())
     params = lib.llama_context_default_params()
-    params.n_ctx = context
-    params.n_batch = params.n_ubatch = 512
+    params.n_ctx = params.n_batch = context
     params.n_threads = params.n_threads_batch = threads
     ctx = lib.llama_init_from_model(model, params)
     if not ctx:

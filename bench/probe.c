@@ -1,7 +1,8 @@
 /* probe.c: what the machine gives at this moment, for bench/run: probe THREADS prints one JSON line.
  *
  * read_gb_s: threads read 128 MiB each, from four places in turn. fma_gflop_s: ten chains of fused multiply-adds in
- * registers. A shared machine changes by a factor of two between minutes: figures without a probe beside them say little. */
+ * registers. A shared machine changes by a factor of two between minutes: figures without a probe beside them say
+ * little. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

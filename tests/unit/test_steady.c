@@ -1,5 +1,5 @@
-/* test_steady.c: one executable for every shape: n from 1 to the bound in any order, compiled once; after a warm-up no call
- * allocates and memory stays as it is. The same with a process's memory and larger sizes: bench/memory.c. */
+/* test_steady.c: one executable for every shape: n from 1 to the bound in any order, compiled once; after a warm-up no
+ * call allocates and memory stays as it is. The same with a process's memory and larger sizes: bench/memory.c. */
 #include "testlib.h"
 
 #include <math.h>
