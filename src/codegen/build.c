@@ -73,6 +73,11 @@ static void emit(relax_module *m, const relax_target *t, const char *pipeline, i
     rx_pkgw_finish(w, bytes, size);
 }
 
+static void free_pipeline(void *p)
+{
+    rx_pipeline_free(p);
+}
+
 void rx_build(relax_module *m, const relax_target *t, const char *pipeline, int32_t opt_level, bool verify, rx_arena *a,
               uint8_t **bytes, size_t *size)
 {
@@ -82,7 +87,7 @@ void rx_build(relax_module *m, const relax_target *t, const char *pipeline, int3
     rx_frame f;
     if (RX_ENTER(&ctx->heap, &f)) {
         relax_pipeline *q = rx_pipeline_parse(ctx, pipeline ? pipeline : "default");
-        rx_defer(&ctx->heap, (void (*)(void *))rx_pipeline_free, q);
+        rx_defer(&ctx->heap, free_pipeline, q);
         q->verify_each = verify;
         rx_pipeline_run(q, work, t);
         emit(work, t, pipeline ? pipeline : "default", opt_level, a, bytes, size);

@@ -99,6 +99,11 @@ static bool parse(world *w)
     return false;
 }
 
+static void free_pipeline(void *p)
+{
+    rx_pipeline_free(p);
+}
+
 /* one pass at a time, so that a failing one can be compared with what it was given */
 static bool run_passes(world *w)
 {
@@ -106,7 +111,7 @@ static bool run_passes(world *w)
     if (RX_ENTER(&w->ctx->heap, &fr)) {
         golden *g = w->g;
         relax_pipeline *p = rx_pipeline_parse(w->ctx, g->passes), one;
-        rx_defer(&w->ctx->heap, (void (*)(void *))rx_pipeline_free, p);
+        rx_defer(&w->ctx->heap, free_pipeline, p);
         const relax_target *t = g->target[0] ? rx_target_parse(w->ctx, g->target, strlen(g->target)) : NULL;
         p->verify_each = true;
         one = *p;
