@@ -147,6 +147,14 @@ TESTLIBS := -lcmocka -lcjson $(LIBS)
 $(O)/test/oracle: $(ORACLE_SRC:tests/unit/%.c=$(O)/test/obj/%.o) $(INTERNAL)
 	$(call say,link ,$@)
 	$(Q)$(CC) $(LINK) $^ -o $@ $(TESTLIBS)
+# plugins of the tests: shared objects that include the public headers and link nothing
+PLUGINS := $(patsubst tests/plugins/%.c,$(O)/test/plugins/%.so,$(sort $(wildcard tests/plugins/*.c))) $(O)/test/plugins/example.so
+plugin_so = @mkdir -p $(@D) && $(CC) -std=c99 $(WARN) -O1 -shared -fPIC -fvisibility=hidden -Iinclude $< -o $@
+$(O)/test/plugins/%.so: tests/plugins/%.c tests/plugins/plugin.h include/relax.h include/relax_plugin.h
+	$(plugin_so)
+$(O)/test/plugins/example.so: examples/plugin/plugin.c include/relax.h include/relax_plugin.h
+	$(plugin_so)
+$(O)/test/test_plugin: | $(PLUGINS)
 $(O)/test/%: $(O)/test/obj/%.o $(INTERNAL)
 	$(call say,link ,$@)
 	$(Q)$(CC) $(LINK) $^ -o $@ $(TESTLIBS)

@@ -95,6 +95,12 @@ static const relax_host_api host_api = {
 };
 
 /* ---- operators ---- */
+/* An allocation failed in a function that the callback used: what it made of that is no answer. */
+static void lost_memory(relax_context *ctx, uint32_t errors_before)
+{
+    if (rx_diag_count(ctx) > errors_before && rx_diag_status(ctx) == RELAX_E_NOMEM) rx_unwind(&ctx->heap);
+}
+
 RX_NORETURN static void callback_failed(relax_context *ctx, uint32_t errors_before, const char *op, const char *what)
 {
     if (rx_diag_count(ctx) == errors_before)
@@ -108,6 +114,7 @@ static rx_ty deduce(rx_call *c)
     relax_op_call call = { c->ctx, c->types, c->n, NULL, &c->attrs };
     uint32_t before = rx_diag_count(c->ctx);
     rx_ty t = p->deduce(p->user, &call);
+    lost_memory(c->ctx, before);
     if (!t) callback_failed(c->ctx, before, p->name, "deduce");
     if (t->ctx != c->ctx)
         rx_fail(c->ctx, RXE_WRONG_HANDLE, NULL, "%s: the plugin's annotation belongs to another context", p->name);
@@ -139,6 +146,7 @@ static rx_stmt *lower(rx_legal *l)
     for (uint32_t i = 0; i < nout; i++) rx_tir_define(s, rx_strf(l->ctx, "y%u", i), NULL, l->y[i]);
     uint32_t before = rx_diag_count(l->ctx);
     const char *text = p->lower(p->user, &call);
+    lost_memory(l->ctx, before);
     if (!text) callback_failed(l->ctx, before, p->name, "lower");
     return rx_tir_read_stmts(s, text);
 }
@@ -173,31 +181,60 @@ RX_NORETURN static void refuse(relax_context *ctx, const char *path, const char 
 }
 
 /* everything is checked before anything is added */
+static void check_passes(relax_context *ctx, const char *path, const relax_plugin *p)
+{
+    for (uint32_t i = 0; i < p->npasses; i++) {
+        const char *name = p->passes[i].name;
+        if (!name || !p->passes[i].run) refuse(ctx, path, "a pass has no name or no function", NULL);
+        bool taken = rx_pass_find(ctx, name) != NULL;
+        for (uint32_t k = 0; k < i; k++) taken |= !strcmp(name, p->passes[k].name);
+        if (taken) refuse(ctx, path, rx_strf(ctx, "a pass named '%s' exists already", name), NULL);
+    }
+}
+
+static bool reads(relax_context *ctx, const char *spec)
+{
+    rx_frame f;
+    rx_attr_decl *attrs;
+    uint32_t n;
+    if (RX_ENTER(&ctx->heap, &f)) {
+        rx_op_parse_attrs(ctx, rx_str(ctx, spec), &attrs, &n);
+        rx_leave(&ctx->heap, &f);
+        return true;
+    }
+    if (rx_diag_status(ctx) == RELAX_E_NOMEM) rx_unwind(&ctx->heap);
+    return false;
+}
+
+static void check_ops(relax_context *ctx, const char *path, const relax_plugin *p)
+{
+    for (uint32_t i = 0; i < p->nops; i++) {
+        const relax_plugin_op *o = &p->ops[i];
+        if (!o->name || !o->deduce) refuse(ctx, path, "an operator has no name or no deduce function", NULL);
+        bool taken = rx_op_find(ctx, o->name) != NULL;
+        for (uint32_t k = 0; k < i; k++) taken |= !strcmp(o->name, p->ops[k].name);
+        if (taken) refuse(ctx, path, rx_strf(ctx, "an operator named '%s' exists already", o->name), NULL);
+        if (!reads(ctx, o->attrs ? o->attrs : ""))
+            refuse(ctx, path, rx_strf(ctx, "the attributes of operator '%s' cannot be read", o->name), NULL);
+    }
+}
+
 static void check(relax_context *ctx, const char *path, const relax_plugin *p)
 {
     if (!p)
         refuse(ctx, path, "relax_plugin_query returned NULL",
                "the plugin does not want this host; see its documentation");
-    if (p->struct_size < offsetof(relax_plugin, nlibraries) + sizeof p->nlibraries)
-        refuse(ctx, path, "its description is too short", NULL);
     if (p->abi_major != RELAX_PLUGIN_ABI_MAJOR || p->abi_minor > RELAX_PLUGIN_ABI_MINOR)
         refuse(ctx, path,
                rx_strf(ctx, "it needs plugin ABI %u.%u, this library has %d.%d", p->abi_major, p->abi_minor,
                        RELAX_PLUGIN_ABI_MAJOR, RELAX_PLUGIN_ABI_MINOR),
                "build the plugin for this version of librelax");
+    if (p->struct_size < offsetof(relax_plugin, nlibraries) + sizeof p->nlibraries)
+        refuse(ctx, path, "its description is too short", NULL);
     if (!p->name || (p->npasses && !p->passes) || (p->nops && !p->ops) || (p->nlibraries && !p->libraries))
         refuse(ctx, path, "its description has a NULL name or table", NULL);
-    for (uint32_t i = 0; i < p->npasses; i++) {
-        if (!p->passes[i].name || !p->passes[i].run) refuse(ctx, path, "a pass has no name or no function", NULL);
-        if (rx_pass_find(ctx, p->passes[i].name))
-            refuse(ctx, path, rx_strf(ctx, "a pass named '%s' exists already", p->passes[i].name), NULL);
-    }
-    for (uint32_t i = 0; i < p->nops; i++) {
-        if (!p->ops[i].name || !p->ops[i].deduce)
-            refuse(ctx, path, "an operator has no name or no deduce function", NULL);
-        if (rx_op_find(ctx, p->ops[i].name))
-            refuse(ctx, path, rx_strf(ctx, "an operator named '%s' exists already", p->ops[i].name), NULL);
-    }
+    check_passes(ctx, path, p);
+    check_ops(ctx, path, p);
     for (uint32_t i = 0; i < p->nlibraries; i++)
         if (!p->libraries[i].name || !p->libraries[i].fn)
             refuse(ctx, path, "a library function has no name or no function", NULL);

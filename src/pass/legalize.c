@@ -79,6 +79,7 @@ static relax_value *call_prim(rx_pass_run *r, relax_function *f, relax_value *v,
     need_known(r->ctx, v, v->type, "the result");
     rx_exvec syms = { 0 };
     relax_function *prim = rx_op_legalize(r->m, f, v->u.op, in, args->n, v->type, &v->attrs, &syms);
+    if (v->u.op->code < 0 && rx_function_verify(prim)) rx_unwind(&r->ctx->heap);       /* from a plugin */
     if (!(v->u.op->flags & RX_OPF_INPLACE))
         return rx_emit_call_tir(b, prim, tensors.at, tensors.n, v->type, syms.at, syms.n);
     int32_t first = 0;
