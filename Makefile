@@ -189,7 +189,7 @@ check-asan:
 # the runtime's tests and what stands below it
 check-tsan:
 	@$(MAKE) --no-print-directory SAN=tsan T="base core rt*" check-unit
-oracle: $(ORACLE_BIN)
+oracle: libs $(ORACLE_BIN)
 	@$(if $(ORACLE_BIN),RELAX_ORACLE=$(ORACLE) $(ORACLE_BIN),echo "no oracle program")
 lint:
 	@python3 tests/lint.py $(if $(WRAP),--wrap $(call newest,clang-format,clang-format)) --rooms "$(ALL_ROOMS)" --rt-rooms "$(RT_ROOMS)" $(wildcard $(O)/lib/librelax.so $(O)/lib/librelax_rt.so)

@@ -17,8 +17,8 @@ int oracle_memplan(FILE *out, FILE *err, bool verbose);
 static const struct { const char *id; bool judged; const char *why; } known[] = {
     {"view", true, "the view is half as large as its tensor; a view has all bytes of what it shows"},
     {"symbol_upper_bound", false,
-     "sizes are taken at entry: at n = 0 the first two storages are empty, so the third tensor gets its own; a plan for "
-     "the largest n would need two"},
+     "sizes are taken at entry: at n = 0 the first two storages are empty, so the third tensor gets its own; a plan "
+     "for the largest n would need two"},
 };
 
 /* ---- a case as text ---- */
