@@ -451,10 +451,20 @@ static rx_ex peak_of(vm_emit *e, relax_function *f)
     return peak;
 }
 
+/* known before the call: symbols that a match_cast defines are not */
+static bool known_at_entry(vm_emit *e, rx_ex x)
+{
+    rx_exvec syms = { 0 };
+    rx_free_syms(e->ctx, e->a, x, &syms);
+    for (uint32_t i = 0; i < syms.n; i++)
+        if (!rx_map_has(&e->entry, RX_KEY(syms.at[i]))) return false;
+    return true;
+}
+
 static void formula(vm_emit *e)
 {
     rx_ex x = peak_of(e, e->f);
-    if (!x || !vm_computable(e, x)) return;
+    if (!x || !known_at_entry(e, x)) return;
     rx_buf b;
     rx_buf_init(&b, e->a);
     rx_print_expr(&b, x);
@@ -462,9 +472,10 @@ static void formula(vm_emit *e)
     vm_scope own = { NULL, { 0 } };
     rx_map_init(&own.refs, e->a);
     vm_scope *outer = e->scope;
-    for (uint32_t i = 0; i < e->f->syms.n; i++)
-        if (vm_computable(e, e->f->syms.at[i]))
-            rx_map_put(&own.refs, RX_KEY(e->f->syms.at[i]), (void *)(intptr_t)(vm_ref(e, e->f->syms.at[i]) + 1));
+    for (uint32_t i = 0; i < e->entry.n; i++) {
+        rx_ex sym = e->entry.e[i].val;
+        rx_map_put(&own.refs, RX_KEY(sym), (void *)(intptr_t)(vm_ref(e, sym) + 1));
+    }
     e->scope = &own;
     int32_t first = rx_pkgw_shape_count(e->w), ref = vm_ref(e, x);
     rx_pkgw_memory(e->w, b.at, first, rx_pkgw_shape_count(e->w) - first, ref);
@@ -482,6 +493,7 @@ static void function(vm_emit *e, relax_function *f)
     rx_map_init(&e->regs, e->a);
     rx_map_init(&e->last_use, e->a);
     rx_map_init(&e->outs, e->a);
+    rx_map_init(&e->entry, e->a);
     if (f->body.result) rx_map_put(&e->last_use, RX_KEY(f->body.result), (void *)(intptr_t)-1);
     uses u = { e, 0 };
     rx_fn_visit(f, note_uses, &u);

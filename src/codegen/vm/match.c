@@ -208,7 +208,10 @@ void vm_entry(vm_emit *e)
     }
     settle(&m);
     for (uint32_t i = 0; i < f->syms.n; i++)
-        if (vm_computable(e, f->syms.at[i])) symbol(e, f->syms.at[i]);
+        if (vm_computable(e, f->syms.at[i])) {
+            symbol(e, f->syms.at[i]);
+            rx_map_put(&e->entry, RX_KEY(f->syms.at[i]), (void *)f->syms.at[i]);
+        }
     for (uint32_t i = 0; i < f->fact_list.n; i++)
         if (vm_computable(e, f->fact_list.at[i])) vm_check(e, f->fact_list.at[i], RXE_BOUND_EXCEEDED, NULL);
     if (f->arena_bytes && !rx_is_value(f->arena_bytes, 0)) {

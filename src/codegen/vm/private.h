@@ -18,6 +18,7 @@ typedef struct vm_emit {
     relax_function *f;
     rx_map regs;                       /* value -> register + 1 */
     rx_map last_use;                   /* value -> position + 1 of its last use */
+    rx_map entry;                      /* symbols known at the entry */
     rx_map outs;                       /* ALLOC that is tensor i of the result -> i + 1 */
     vm_scope *scope;
     int32_t pos;                       /* position of the binding being emitted */
