@@ -160,7 +160,7 @@ typedef struct rx_lexer {
     /* of the read position: line, where it starts, nothing on it yet */
     uint32_t line_no; size_t line_at; bool fresh;
 } rx_lexer;
-#define RX_MAX_DEPTH 256
+#define RX_MAX_DEPTH 128
 /* and reads the first token */
 void rx_lex_init(rx_lexer *l, relax_context *ctx, const char *file, const char *s, size_t n);
 void rx_lex_next(rx_lexer *l);

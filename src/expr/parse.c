@@ -134,12 +134,12 @@ static const struct { const char *name; rx_eop op;
 
 static operand call(parser *p, const char *name)
 {
-    operand x[3];
-    rx_ex a[3];
+    enum { MAX_ARGS = 3 };
     relax_dtype t = rx_dtype_parse(name, strlen(name));
     if (t) return cast(p, t);
     if (!strcmp(name, "bitcast")) return bitcast(p);
-    uint32_t n = arguments(p, ")", x, 3);
+    operand *x = RX_NEWN(rx_temp(p->ctx), operand, MAX_ARGS);           /* not on the stack: calls nest */
+    uint32_t n = arguments(p, ")", x, MAX_ARGS);
     if (!strcmp(name, "select")) {
         if (n != 3) rx_lex_fail(p->l, RXE_SYNTAX, "select takes 3 arguments");
         want_bool(p, x[0], "the condition of select");
@@ -155,6 +155,7 @@ static operand call(parser *p, const char *name)
         if (strcmp(name, rx_intrin_text[f])) continue;
         if (n != rx_intrin_arity[f]) rx_lex_fail(p->l, RXE_SYNTAX, "%s takes %d arguments", name, rx_intrin_arity[f]);
         unify(p, x, n, name);
+        rx_ex a[MAX_ARGS];
         for (uint32_t i = 0; i < n; i++) a[i] = node(p, x[i]);
         return typed(rx_intrinsic(p->ctx, (rx_intrin)f, a, n));
     }
@@ -163,9 +164,10 @@ static operand call(parser *p, const char *name)
 
 static operand load(parser *p, const char *name)
 {
-    operand x[16];
-    rx_ex a[16];
-    uint32_t n = arguments(p, "]", x, 16);
+    enum { MAX_INDEX = 16 };
+    operand *x = RX_NEWN(rx_temp(p->ctx), operand, MAX_INDEX);          /* not on the stack: loads nest in indices */
+    rx_ex *a = RX_NEWN(rx_temp(p->ctx), rx_ex, MAX_INDEX);
+    uint32_t n = arguments(p, "]", x, MAX_INDEX);
     for (uint32_t i = 0; i < n; i++) {
         a[i] = node(p, x[i]);
         if (!rx_dtype_is_int(a[i]->dtype)) rx_lex_fail(p->l, RXE_DTYPE, "an index is %s", rx_dtypes[a[i]->dtype].name);
@@ -240,6 +242,7 @@ static operand unary(parser *p)
 }
 
 /* ---- infix ---- */
+enum { OR = -2, AND, NOT, COMPARISON, SUM = 6 };                        /* precedences; infix has the others */
 static const struct { const char *text; rx_eop op; int prec; bool swap; } infix[] = {
     {"|", RX_EX_BITOR, 2, false}, {"^", RX_EX_BITXOR, 3, false}, {"&", RX_EX_BITAND, 4, false},
     {"<<", RX_EX_SHL, 5, false}, {">>", RX_EX_SHR, 5, false}, {"*", RX_EX_MUL, 7, false}, {"/", RX_EX_DIV, 7, false},
@@ -248,11 +251,12 @@ static const struct { const char *text; rx_eop op; int prec; bool swap; } infix[
     {"==", RX_EX_EQ, 1, false}, {"!=", RX_EX_NE, 1, false},
 };
 
+/* the operator at hand that binds at least as tightly as prec, -1: none */
 static int find(const rx_lexer *l, int prec)
 {
     if (l->tok != RX_T_PUNCT) return -1;
     for (size_t i = 0; i < RX_COUNT(infix); i++)
-        if (infix[i].prec == prec && !strcmp(infix[i].text, l->text)) return (int)i;
+        if (infix[i].prec >= prec && !strcmp(infix[i].text, l->text)) return (int)i;
     return -1;
 }
 
@@ -268,15 +272,17 @@ static operand gathered(parser *p, rx_exvec *v)
     return rx_is_int(e, &k) ? literal_int(p, k, false) : typed(e);
 }
 
-static operand parse_sum(parser *p)
+static bool at_sum(const rx_lexer *l) { return rx_lex_is(l, "+") || rx_lex_is(l, "-"); }
+
+/* what follows the first term x */
+static operand rest_of_sum(parser *p, operand x)
 {
-    operand x = climb(p, 7);
     rx_exvec v = {0};
     rx_arena *a = rx_temp(p->ctx);
-    while (rx_lex_is(p->l, "+") || rx_lex_is(p->l, "-")) {
+    while (at_sum(p->l)) {
         bool minus = *p->l->text == '-';
         rx_lex_next(p->l);
-        operand y = climb(p, 7);
+        operand y = climb(p, SUM + 1);
         if (minus && y.big && y.i == INT64_MIN) { y = negate(p, y); minus = false; }
         if (can_sum(x) && can_sum(y)) {
             if (!v.n) rx_push(a, &v, x.e);
@@ -291,50 +297,51 @@ static operand parse_sum(parser *p)
     return x;
 }
 
-static operand climb(parser *p, int prec)
+static operand negation(parser *p)
 {
-    if (prec == 6) return parse_sum(p);
-    if (prec > 7) return unary(p);
-    operand x = climb(p, prec + 1);
-    for (int i; (i = find(p->l, prec)) >= 0;) {
-        rx_lex_next(p->l);
-        operand y = climb(p, prec + 1);
-        x = infix[i].swap ? binary(p, infix[i].op, y, x) : binary(p, infix[i].op, x, y);
-        if (prec == 1 && find(p->l, 1) >= 0)
-            rx_lex_fail(p->l, RXE_SYNTAX, "comparisons cannot be chained: join them with 'and'");
-    }
-    return x;
-}
-
-static operand parse_not(parser *p)
-{
-    if (!rx_lex_is(p->l, "not")) return climb(p, 1);
     if (++p->l->depth > RX_MAX_DEPTH) rx_lex_fail(p->l, RXE_LIMIT, "nested deeper than %d levels", RX_MAX_DEPTH);
-    rx_lex_next(p->l);
-    operand x = typed(rx_not(p->ctx, want_bool(p, parse_not(p), "not")));
+    operand x = typed(rx_not(p->ctx, want_bool(p, climb(p, NOT), "not")));
     p->l->depth--;
     return x;
 }
 
-static operand parse_and(parser *p)
+static operand logic(parser *p, operand x, bool is_and)
 {
-    operand x = parse_not(p);
-    while (rx_lex_take(p->l, "and") || rx_lex_take(p->l, "&&")) {
-        rx_ex a = want_bool(p, x, "and"), b = want_bool(p, parse_not(p), "and");
-        x = typed(rx_and(p->ctx, a, b));
-    }
+    const char *what = is_and ? "and" : "or";
+    rx_ex a = want_bool(p, x, what), b = want_bool(p, climb(p, is_and ? NOT : AND), what);
+    return typed(is_and ? rx_and(p->ctx, a, b) : rx_or(p->ctx, a, b));
+}
+
+static operand infix_op(parser *p, operand x, int i)
+{
+    rx_lex_next(p->l);
+    operand y = climb(p, infix[i].prec + 1);
+    x = infix[i].swap ? binary(p, infix[i].op, y, x) : binary(p, infix[i].op, x, y);
+    if (infix[i].prec == COMPARISON && find(p->l, COMPARISON) >= 0)
+        rx_lex_fail(p->l, RXE_SYNTAX, "comparisons cannot be chained: join them with 'and'");
     return x;
 }
 
-static operand parse_or(parser *p)
+/* operators that bind at least as tightly as prec; one frame for all levels, so that nesting costs little stack */
+static operand climb(parser *p, int prec)
 {
-    operand x = parse_and(p);
-    while (rx_lex_take(p->l, "or") || rx_lex_take(p->l, "||")) {
-        rx_ex a = want_bool(p, x, "or"), b = want_bool(p, parse_and(p), "or");
-        x = typed(rx_or(p->ctx, a, b));
+    rx_lexer *l = p->l;
+    operand x = prec <= NOT && rx_lex_take(l, "not") ? negation(p) : unary(p);
+    for (int i;;) {
+        if (prec <= SUM && at_sum(l))
+            x = rest_of_sum(p, x);
+        else if ((i = find(l, RX_MAX(prec, COMPARISON))) >= 0)
+            x = infix_op(p, x, i);
+        else if (prec <= AND && (rx_lex_take(l, "and") || rx_lex_take(l, "&&")))
+            x = logic(p, x, true);
+        else if (prec <= OR && (rx_lex_take(l, "or") || rx_lex_take(l, "||")))
+            x = logic(p, x, false);
+        else
+            return x;
     }
-    return x;
 }
+
+static operand parse_or(parser *p) { return climb(p, OR); }
 
 rx_ex rx_parse_expr(rx_lexer *l, const rx_scope_fns *sc)
 {
