@@ -3,7 +3,8 @@
  * An operator that keeps the elements in row-major order (reshape and its kin) becomes a view of its argument's memory;
  * one that the runtime provides (sort) a call in destination-passing style; operators on the host (shape_of) and those
  * with data-dependent results stay. The rest need known shapes: an operand whose dims are unknown is an error that says
- * that a match_cast would name them. Tuple operands are taken apart first. Equal calls share one tensor program. */
+ * that a match_cast would name them. Operators on integers and truth values that are no tensors become expressions.
+ * Tuple operands are taken apart first. Equal calls share one tensor program. */
 #include "op/op.h"
 #include "pass/private.h"
 
@@ -86,6 +87,65 @@ static relax_value *call_prim(rx_pass_run *r, relax_function *f, relax_value *v,
     return rx_emit_call_tir_inplace(b, prim, tensors.at, tensors.n, v->type, syms.at, syms.n, &first, 1);
 }
 
+/* ---- operators on scalars: their value as an expression ---- */
+static rx_ex scalar_value(relax_value *x)
+{
+    if (x->kind == RX_V_PRIM) return x->syms[0];
+    return x->type->kind == RX_TY_PRIM && x->type->known ? x->type->dims[0] : NULL;
+}
+
+/* NULL: not one that shapes can compute */
+static rx_ex scalar_expr(relax_context *ctx, int code, rx_ex a, rx_ex b)
+{
+    if (code == RX_OP_LOGICAL_NOT) return a->dtype == RELAX_BOOL ? rx_not(ctx, a) : NULL;
+    if (!b || a->dtype != b->dtype || (a->dtype != RELAX_I64 && a->dtype != RELAX_BOOL)) return NULL;
+    if (a->dtype == RELAX_BOOL)
+        return code == RX_OP_LOGICAL_AND ? rx_and(ctx, a, b) : code == RX_OP_LOGICAL_OR ? rx_or(ctx, a, b) : NULL;
+    switch (code) {
+    case RX_OP_ADD: return rx_add(ctx, a, b);
+    case RX_OP_SUBTRACT: return rx_sub(ctx, a, b);
+    case RX_OP_MULTIPLY: return rx_mul(ctx, a, b);
+    case RX_OP_FLOOR_DIVIDE: return rx_div(ctx, a, b);
+    case RX_OP_FLOOR_MOD: return rx_mod(ctx, a, b);
+    case RX_OP_MAXIMUM: return rx_max(ctx, a, b);
+    case RX_OP_MINIMUM: return rx_min(ctx, a, b);
+    case RX_OP_EQUAL: return rx_eq(ctx, a, b);
+    case RX_OP_NOT_EQUAL: return rx_ne(ctx, a, b);
+    case RX_OP_LESS: return rx_lt(ctx, a, b);
+    case RX_OP_LESS_EQUAL: return rx_le(ctx, a, b);
+    case RX_OP_GREATER: return rx_lt(ctx, b, a);
+    case RX_OP_GREATER_EQUAL: return rx_le(ctx, b, a);
+    default: return NULL;
+    }
+}
+
+/* a cast that names an integer; it is no dim, so it may be negative (the least value would read as "no bound is declared") */
+static relax_value *named_number(rx_pass_run *r, relax_value *before, relax_value *x)
+{
+    rx_gb b = rx_gb_before(before);
+    rx_ex sym = rx_fn_sym_fresh(b.f, "s");
+    rx_sym_of(sym)->lo = INT64_MIN + 1;
+    return rx_emit_match_cast(&b, x, rx_ty_prim(r->ctx, RELAX_I64, sym));
+}
+
+/* Numbers without a name get one by a cast. false: v is none of these operators. */
+static bool fold_scalar(rx_pass_run *r, rx_renames *names, relax_value *v)
+{
+    rx_ex e[2] = { NULL, NULL };
+    if (v->type->kind != RX_TY_PRIM || v->nargs > 2 || v->nchecks) return false;
+    for (uint32_t i = 0; i < v->nargs; i++) {
+        relax_value *x = v->args[i];
+        if (!x || x->type->kind != RX_TY_PRIM) return false;
+        if (!scalar_value(x) && x->type->dtype == RELAX_I64) x = named_number(r, v, x);
+        if (!(e[i] = scalar_value(x))) return false;
+    }
+    rx_ex value = scalar_expr(r->ctx, v->u.op->code, e[0], e[1]);
+    if (!value) return false;
+    rx_pass_rename(names, v, rx_v_prim(r->m, value));
+    rx_v_remove(v);
+    return true;
+}
+
 static void take_over(rx_renames *names, relax_value *old, relax_value *v)
 {
     v->name = old->name;
@@ -121,11 +181,16 @@ static void legalize(rx_pass_run *r, relax_function *f)
     rx_pass_own_constants(r, f);
     rx_valvec all = rx_pass_bindings(r, f);
     rx_renames names = rx_pass_renames(r);
+    bool scalars = false;
     for (uint32_t i = 0; i < all.n; i++) {
-        rx_pass_rename_args(&names, all.at[i]);
-        if (all.at[i]->kind == RX_V_OP) legalize_one(r, f, &names, all.at[i]);
+        relax_value *v = all.at[i];
+        rx_pass_rename_args(&names, v);
+        if (v->kind != RX_V_OP) continue;
+        if (fold_scalar(r, &names, v)) scalars = true;
+        else legalize_one(r, f, &names, v);
     }
     rx_pass_rename_rest(&names, f);
+    if (scalars) rx_pass_rededuce(f);  /* their values are known now */
 }
 
 void rx_pass_legalize(rx_pass_run *r) { rx_pass_each(r, legalize); }

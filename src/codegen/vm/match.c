@@ -142,22 +142,16 @@ static void check_bounds(vm_emit *e, rx_ex sym, bool bare)
 void vm_match(vm_emit *e, int32_t reg, rx_ty t, int32_t arg, const char *name)
 {
     matcher m = { e, { 0 }, name, arg };
-    const rx_exvec *facts = &e->f->fact_list;
     rx_exvec syms = { 0 };
     rx_ty_free_syms(e->ctx, e->a, t, &syms);
-    bool *old = RX_NEWN(e->a, bool, syms.n + 1), *held = RX_NEWN(e->a, bool, facts->n + 1), any = false;
-    for (uint32_t i = 0; i < syms.n; i++) any |= !(old[i] = vm_computable(e, syms.at[i]));
-    for (uint32_t i = 0; any && i < facts->n; i++) held[i] = vm_computable(e, facts->at[i]);
+    bool *known = RX_NEWN(e->a, bool, syms.n + 1);
+    for (uint32_t i = 0; i < syms.n; i++) known[i] = vm_computable(e, syms.at[i]);
     int32_t type = match_type(&m, t);
     vm_flush(e);
     rx_pkgw_op(e->w, RX_BC_MATCH, reg, type, (int)arg, rx_pkgw_str(e->w, name));
     settle(&m);
-    if (!any) return;
-    /* what it has defined: bounds, and the facts that can be computed now */
-    for (uint32_t i = 0; i < syms.n; i++)
-        if (!old[i]) check_bounds(e, syms.at[i], bare_dim(t, syms.at[i]));
-    for (uint32_t i = 0; i < facts->n; i++)
-        if (!held[i] && vm_computable(e, facts->at[i])) vm_check(e, facts->at[i], RXE_BOUND_EXCEEDED, NULL);
+    for (uint32_t i = 0; i < syms.n; i++)      /* what it has defined */
+        if (!known[i]) check_bounds(e, syms.at[i], bare_dim(t, syms.at[i]));
 }
 
 /* where a symbol's value comes from, for messages */

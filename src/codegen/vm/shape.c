@@ -107,8 +107,9 @@ void vm_check(vm_emit *e, rx_ex cond, enum rx_err err, const char *text)
     if (cond->op == RX_EX_INT && cond->u.i) return;
     int32_t s = vm_ref(e, cond), found = s, expected = rx_pkgw_int(e->w, 1);
     if (cond->op == RX_EX_EQ || cond->op == RX_EX_LE || cond->op == RX_EX_LT) {
-        found = vm_ref(e, cond->a[0]);
-        expected = vm_ref(e, cond->a[1]);
+        bool swap = cond->a[0]->op == RX_EX_INT;       /* 1 <= n: n is what was found */
+        found = vm_ref(e, cond->a[swap]);
+        expected = vm_ref(e, cond->a[!swap]);
     }
     if (!text) {
         rx_buf b;
