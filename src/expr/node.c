@@ -126,12 +126,49 @@ static int cmp_leaf(rx_ex a, rx_ex b)
     return a->hash != b->hash ? (a->hash < b->hash ? -1 : 1) : (a->id < b->id ? -1 : 1);
 }
 
-/* Symbols by name, then small nodes, then by operator. Equal nodes are equal pointers, so the first pair of
+/* the next term of a sum, left to right; stack holds what is left. NULL at the end, or when the stack is too small */
+static rx_ex next_term(rx_ex *stack, uint32_t cap, uint32_t *n)
+{
+    if (!*n) return NULL;
+    rx_ex e = stack[--*n];
+    for (; rx_is_sum(e); e = e->a[0]) {
+        if (*n == cap) return NULL;
+        stack[(*n)++] = e->a[1];
+    }
+    return e;
+}
+
+/* Two different sums: by the first terms that differ, which are left in a and b (0: go on with them), a beginning before
+ * the whole. How a sum's tree is built follows the numbers of its symbols; the order must not. */
+static int cmp_sums(rx_ex *a, rx_ex *b)
+{
+    rx_ex sa[64] = {*a}, sb[64] = {*b}, x, y;
+    uint32_t na = 1, nb = 1;
+    do {
+        x = next_term(sa, RX_COUNT(sa), &na);
+        y = next_term(sb, RX_COUNT(sb), &nb);
+    } while (x && x == y);
+    if (x && y) {
+        *a = x;
+        *b = y;
+        return 0;
+    }
+    if (!x && !na) return -1;
+    if (!y && !nb) return 1;
+    return (*a)->hash < (*b)->hash ? -1 : 1;           /* too deep to be looked at */
+}
+
+/* Symbols by name, then by operator; sums by their terms. Equal nodes are equal pointers, so the first pair of
  * operands that differs decides: a loop, no recursion. */
 int rx_expr_cmp(rx_ex a, rx_ex b)
 {
     for (;;) {
         if (a == b) return 0;
+        if (rx_is_sum(a) && rx_is_sum(b)) {
+            int c = cmp_sums(&a, &b);
+            if (c) return c;
+            continue;
+        }
         bool sa = a->op == RX_EX_SYM, sb = b->op == RX_EX_SYM;
         if (sa != sb) return sa ? -1 : 1;
         if (a->op != b->op) return a->op < b->op ? -1 : 1;

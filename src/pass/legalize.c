@@ -97,8 +97,7 @@ static rx_ex scalar_value(relax_value *x)
 /* NULL: not one that shapes can compute */
 static rx_ex scalar_expr(relax_context *ctx, int code, rx_ex a, rx_ex b)
 {
-    if (code == RX_OP_LOGICAL_NOT) return a->dtype == RELAX_BOOL ? rx_not(ctx, a) : NULL;
-    if (!b || a->dtype != b->dtype || (a->dtype != RELAX_I64 && a->dtype != RELAX_BOOL)) return NULL;
+    if (a->dtype != b->dtype || (a->dtype != RELAX_I64 && a->dtype != RELAX_BOOL)) return NULL;
     if (a->dtype == RELAX_BOOL)
         return code == RX_OP_LOGICAL_AND ? rx_and(ctx, a, b) : code == RX_OP_LOGICAL_OR ? rx_or(ctx, a, b) : NULL;
     switch (code) {
@@ -132,7 +131,7 @@ static relax_value *named_number(rx_pass_run *r, relax_value *before, relax_valu
 static bool fold_scalar(rx_pass_run *r, rx_renames *names, relax_value *v)
 {
     rx_ex e[2] = { NULL, NULL };
-    if (v->type->kind != RX_TY_PRIM || v->nargs > 2 || v->nchecks) return false;
+    if (v->type->kind != RX_TY_PRIM || v->nargs != 2 || v->nchecks) return false;
     for (uint32_t i = 0; i < v->nargs; i++) {
         relax_value *x = v->args[i];
         if (!x || x->type->kind != RX_TY_PRIM) return false;
