@@ -197,7 +197,7 @@ oracle: libs $(ORACLE_BIN)
 lint:
 	@python3 tests/lint.py $(if $(WRAP),--wrap $(call newest,clang-format,clang-format)) --rooms "$(ALL_ROOMS)" --rt-rooms "$(RT_ROOMS)" $(wildcard $(O)/lib/librelax.so $(O)/lib/librelax_rt.so)
 bench: all
-	@bench/run
+	@bench/run --build $(B)
 docs:
 	@python3 docs/build.py $(B)/docs
 

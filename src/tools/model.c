@@ -249,6 +249,7 @@ static int generate(output *w, const ids *prompt)
     w->gen_s = tool_seconds() - t0;
     if (text) show(w, true);
     if (!o->logits) printf("\n");
+    fflush(stdout);
     return tool_interrupted() ? EXIT_INTERRUPTED : EXIT_OK;
 }
 
