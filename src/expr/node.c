@@ -138,8 +138,8 @@ static rx_ex next_term(rx_ex *stack, uint32_t cap, uint32_t *n)
     return e;
 }
 
-/* Two different sums: by the first terms that differ, which are left in a and b (0: go on with them), a beginning before
- * the whole. How a sum's tree is built follows the numbers of its symbols; the order must not. */
+/* Two different sums: by the first terms that differ, which are left in a and b (0: go on with them), a beginning
+ * before the whole. How a sum's tree is built follows the numbers of its symbols; the order must not. */
 static int cmp_sums(rx_ex *a, rx_ex *b)
 {
     rx_ex sa[64] = {*a}, sb[64] = {*b}, x, y;

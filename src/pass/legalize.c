@@ -118,7 +118,8 @@ static rx_ex scalar_expr(relax_context *ctx, int code, rx_ex a, rx_ex b)
     }
 }
 
-/* a cast that names an integer; it is no dim, so it may be negative (the least value would read as "no bound is declared") */
+/* a cast that names an integer; it is no dim, so it may be negative (the least value would read as "no bound is
+ * declared") */
 static relax_value *named_number(rx_pass_run *r, relax_value *before, relax_value *x)
 {
     rx_gb b = rx_gb_before(before);
