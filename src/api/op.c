@@ -75,9 +75,19 @@ static void add_flag(B *b, pack *p, const char *key, int32_t v)
     add_attr(b, p, key, RX_A_BOOL, &i, 0);
 }
 static void add_float(B *b, pack *p, const char *key, double v) { add_attr(b, p, key, RX_A_FLOAT, &v, 0); }
+/* a number that is no data type must not become an index into the table of them */
+static bool good_dtype(B *b, relax_dtype v)
+{
+    if (v > RELAX_DTYPE_UNKNOWN && v < RELAX_DTYPE_COUNT) return true;
+    if (api_operands(b, NULL, 0, ""))
+        b->status = rx_error(b->mod->ctx, RXE_BAD_VALUE, NULL, NULL, "%d is no data type", (int)v);
+    return false;
+}
 static void add_dtype(B *b, pack *p, const char *key, relax_dtype v)
 {
-    if (v != RELAX_DTYPE_UNKNOWN) add_attr(b, p, key, RX_A_DTYPE, &v, 0);
+    if (v == RELAX_DTYPE_UNKNOWN) return;
+    if (good_dtype(b, v)) add_attr(b, p, key, RX_A_DTYPE, &v, 0);
+    else p->ok = false;
 }
 static void add_str(B *b, pack *p, const char *key, const char *v)
 {
@@ -295,18 +305,24 @@ static V *triangle(B *b, rx_opcode c, V *x, int64_t k)
 V *relax_tril(B *b, V *x, int64_t k) { return triangle(b, RX_OP_TRIL, x, k); }
 V *relax_triu(B *b, V *x, int64_t k) { return triangle(b, RX_OP_TRIU, x, k); }
 
+static rx_ex number(relax_context *c, relax_dtype t, double v)
+{
+    int64_t i;
+    rx_store_f64(RELAX_I64, &i, v);            /* saturates; NaN is 0 */
+    return rx_dtype_is_float(t) ? rx_const_float(c, t, v) : rx_const_int(c, t, i);
+}
+
 V *relax_one_hot(B *b, V *indices, int64_t depth, double on, double off, int64_t axis, relax_dtype dtype)
 {
     pack p = none();
     add_int(b, &p, "depth", depth);
-    if (!api_operands(b, NULL, 0, "")) return NULL;
+    if (!good_dtype(b, dtype) || !api_operands(b, NULL, 0, "")) return NULL;
     API_TRY(b->mod->ctx) {
         relax_context *c = b->mod->ctx;
-        bool real = rx_dtype_is_float(dtype);
         rx_attr at[4] = {p.at[0], attr(b, "on_value", RX_A_EXPR), attr(b, "off_value", RX_A_EXPR),
                          attr(b, "axis", RX_A_INT)};
-        at[1].u.e = real ? rx_const_float(c, dtype, on) : rx_const_int(c, dtype, (int64_t)on);
-        at[2].u.e = real ? rx_const_float(c, dtype, off) : rx_const_int(c, dtype, (int64_t)off);
+        at[1].u.e = number(c, dtype, on);
+        at[2].u.e = number(c, dtype, off);
         at[3].u.i = axis;
         V *v = rx_emit_op(&b->gb, rx_op_get(c, RX_OP_ONE_HOT), &indices, 1, at, 4);
         API_RETURN(v);

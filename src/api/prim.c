@@ -233,8 +233,10 @@ const relax_expr *relax_prim_const(relax_prim_builder *p, relax_dtype dtype, dou
         return NULL;
     }
     API_TRY(p->mod->ctx) {
+        int64_t i;
+        rx_store_f64(RELAX_I64, &i, v);        /* saturates; NaN is 0 */
         rx_ex e = rx_dtype_is_float(dtype) ? rx_const_float(p->mod->ctx, dtype, v)
-                                           : rx_const_int(p->mod->ctx, dtype, (int64_t)v);
+                                           : rx_const_int(p->mod->ctx, dtype, i);
         API_RETURN(e);
     }
     stick(p);

@@ -40,6 +40,7 @@ TL_UNUSED static const char *emb_library(char *buf, size_t n)
 
 TL_UNUSED static bool emb_open(emb *e, const char *path)
 {
+    memset(e, 0, sizeof *e);
     e->dl = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!e->dl) {
         print_error("%s\n", dlerror());
