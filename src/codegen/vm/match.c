@@ -180,6 +180,11 @@ static void symbol(vm_emit *e, rx_ex s)
     if (lower_bound_matters(d, bare) || d->hi < INT64_MAX || d->divisor > 1) rx_pkgw_op(e->w, RX_BC_BOUND, y);
 }
 
+static void uses_arena(void *arg, relax_value *v)
+{
+    if (v->kind == RX_V_ALLOC && v->u.alloc.arena) *(bool *)arg = true;
+}
+
 void vm_entry(vm_emit *e)
 {
     relax_function *f = e->f;
@@ -208,7 +213,9 @@ void vm_entry(vm_emit *e)
         }
     for (uint32_t i = 0; i < f->fact_list.n; i++)
         if (vm_computable(e, f->fact_list.at[i])) vm_check(e, f->fact_list.at[i], RXE_BOUND_EXCEEDED, NULL);
-    if (f->arena_bytes && !rx_is_value(f->arena_bytes, 0)) {
+    bool arena = false;                /* also one of no bytes, when its tensors have no elements */
+    rx_fn_visit(f, uses_arena, &arena);
+    if (arena) {
         int32_t s = vm_ref(e, f->arena_bytes);
         vm_flush(e);
         rx_pkgw_op(e->w, RX_BC_FRAME, s);
