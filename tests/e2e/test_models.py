@@ -45,12 +45,21 @@ def case(request, tmp_path):
     c, kinds = CASES[request.param]
     held = r.write(tmp_path / "m.gguf", c, r.random_weights(c, 3), kinds)
     states, logits = r.forward(c, held, IDS)
-    return tmp_path / "m.gguf", c, states, logits
+    return tmp_path / "m.gguf", c, states, logits, amplified(c, held, states)
 
 
-def close(x, want, tol):
+def close(x, want, tol, slack=0.0):
     assert x.shape == want.shape
-    assert np.abs(x - want).max() <= tol * max(1.0, np.abs(want).max())
+    assert (np.abs(x - want) <= tol * max(1.0, np.abs(want).max()) + slack).all()
+
+
+def amplified(c, held, states):
+    """How much rounding grows on its way to each state: its change when the weights move by half a unit in the last
+    place of float32, times the number of roundings that a layer makes in a row. Random weights make some rows steep."""
+    rng = np.random.default_rng(0)
+    real = lambda v: np.issubdtype(np.asarray(v).dtype, np.floating)
+    moved = {k: v * (1 + rng.uniform(-6e-8, 6e-8, np.shape(v))) if real(v) else v for k, v in held.items()}
+    return 16 * np.abs(r.forward(c, moved, IDS)[0] - states).max(axis=1, keepdims=True)
 
 
 def run_prompts(m, logits, tol, lengths):
@@ -63,14 +72,14 @@ def run_prompts(m, logits, tol, lengths):
 
 
 def test_exact(case):
-    path, c, states, logits = case
+    path, c, states, logits, slack = case
     with relaxc.Model(path, exact=True) as m:
         run_prompts(m, logits, 3e-5, LENGTHS)
         m.reset()
         for a, b in [(0, 7), (7, 20), (20, 21), (21, 44)]:      # a cache that is continued by several tokens
             close(m.feed(IDS[a:b]), logits[b - 1], 3e-5)
-        close(m.embed(IDS), states, 3e-5)
-        close(m.embed(IDS[:1]), states[:1], 3e-5)
+        close(m.embed(IDS), states, 3e-5, slack)
+        close(m.embed(IDS[:1]), states[:1], 3e-5, slack[:1])
 
 
 @pytest.mark.parametrize("name", ["qwen2", "gemma3"])
