@@ -116,8 +116,8 @@ static const row rows[] = {
      "}",
      "3 @0 @2", "2 4 6", 0},
     /* an arena of no bytes */
-    {"fn main(x: Tensor((n,), i32)) { a = zeros(shape(n, 0), dtype=i32) y = add(a, a) z = sum(y, axis=(1,)) return z }", "2",
-     "0 0", 0},
+    {"fn main(x: Tensor((n,), i32)) { a = zeros(shape(n, 0), dtype=i32) y = add(a, a) z = sum(y, axis=(1,)) return z }",
+     "2", "0 0", 0},
     /* errors of the run */
     {"fn main(x: Tensor((n,), i32)) { y = floor_divide(x, const(i32, (), [0])) return y }", "1", NULL, RXE_DIV_ZERO},
     {"fn main(x: Tensor((n,), i32)) { y = take(x, x, axis=0) return y }", "1", NULL, RXE_INDEX},
