@@ -84,6 +84,7 @@ void rx_build(relax_module *m, const relax_target *t, const char *pipeline, int3
     relax_context *ctx = m->ctx;
     if (rx_module_verify(m)) rx_unwind(&ctx->heap);
     relax_module *work = rx_module_clone(m);
+    work->props &= ~(uint32_t)RX_M_GUARDED;     /* text may claim it: it counts when this pipeline makes it true */
     rx_frame f;
     if (RX_ENTER(&ctx->heap, &f)) {
         relax_pipeline *q = rx_pipeline_parse(ctx, pipeline ? pipeline : "default");

@@ -182,7 +182,7 @@ static void read_props(rx_tparser *p)
         while (i < RX_COUNT(props) && !rx_lex_is(p->l, props[i].word))
             i++;
         if (i == RX_COUNT(props))
-            rx_lex_fail(p->l, RXE_SYNTAX, "expected legal, scheduled, dps or planned");
+            rx_lex_fail(p->l, RXE_SYNTAX, "expected legal, guarded, scheduled, dps or planned");
         p->m->props |= props[i].prop;
         rx_lex_next(p->l);
     } while (rx_lex_take(p->l, ","));

@@ -118,6 +118,10 @@ static const row rows[] = {
     /* an arena of no bytes */
     {"fn main(x: Tensor((n,), i32)) { a = zeros(shape(n, 0), dtype=i32) y = add(a, a) z = sum(y, axis=(1,)) return z }",
      "2", "0 0", 0},
+    /* a text that claims to be guarded is guarded all the same */
+    {"module guarded\n"
+     "private prim p(X: Buffer((n,), i32), Y: Buffer((n,), i32)) { for i in n { Y[i] = X[i64(X[i])] } }\n"
+     "fn main(x: Tensor((n,), i32)) { y = call_tir(@p, (x,), Tensor((n,), i32)) return y }", "5", NULL, RXE_INDEX},
     /* errors of the run */
     {"fn main(x: Tensor((n,), i32)) { y = floor_divide(x, const(i32, (), [0])) return y }", "1", NULL, RXE_DIV_ZERO},
     {"fn main(x: Tensor((n,), i32)) { y = take(x, x, axis=0) return y }", "1", NULL, RXE_INDEX},
