@@ -181,7 +181,8 @@ static void read_hex(rx_lexer *l, uint8_t *out, size_t bytes)
     for (size_t i = 0; i < bytes && ok; i++) {
         int hi = hex(s[2 + 2 * i]), lo = hex(s[3 + 2 * i]);
         ok = hi >= 0 && lo >= 0;
-        out[i] = (uint8_t)(hi << 4 | lo);
+        if (ok)
+            out[i] = (uint8_t)(hi << 4 | lo);
     }
     if (!ok)
         rx_lex_fail(l, RXE_SYNTAX, "expected \"x'…'\" with two hexadecimal digits for each of %zu bytes", bytes);
