@@ -25,4 +25,5 @@ relax_value *api_stick(relax_builder *b);                       /* the frame fai
 relax_value *api_op(relax_builder *b, rx_opcode code, relax_value *const *args, uint32_t n, const rx_attr *attrs,
                     uint32_t nattrs);
 rx_attr api_attr_int(relax_context *ctx, const char *key, int64_t v);
+rx_ex api_symbol(void *fn, rx_lexer *l, const char *name); /* for rx_scope_fns: the symbols of a function, none new */
 #endif

@@ -146,7 +146,7 @@ void relax_bound(relax_builder *b, const char *symbol, int64_t lo, int64_t hi)
     api_stick(b);
 }
 
-static rx_ex known_symbol(void *arg, rx_lexer *l, const char *name)
+rx_ex api_symbol(void *arg, rx_lexer *l, const char *name)
 {
     (void)l;
     return rx_map_get(&((relax_function *)arg)->symtab, RX_KEY(name));
@@ -156,7 +156,7 @@ void relax_fact(relax_builder *b, const char *condition)
 {
     if (!good_text(b, condition, "a condition")) return;
     API_TRY(b->mod->ctx) {
-        rx_scope_fns sc = { known_symbol, NULL, b->fn };
+        rx_scope_fns sc = { api_symbol, NULL, b->fn };
         rx_fn_fact(b->fn, rx_parse_expr_text(b->mod->ctx, condition, strlen(condition), &sc));
         API_RETURN();
     }

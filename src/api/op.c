@@ -106,17 +106,11 @@ static void add_exprs(B *b, pack *p, const char *key, const relax_expr *const *v
     add_attr(b, p, key, RX_A_EXPRS, v, n);
 }
 
-static rx_ex known_symbol(void *arg, rx_lexer *l, const char *name)
-{
-    (void)l;
-    return rx_map_get(&((relax_function *)arg)->symtab, RX_KEY(name));
-}
-
 static void add_expr(B *b, pack *p, const char *key, const char *text)
 {
     if (!text || !api_operands(b, NULL, 0, "")) return;
     API_TRY(b->mod->ctx) {
-        rx_scope_fns sc = { known_symbol, NULL, b->fn };
+        rx_scope_fns sc = { api_symbol, NULL, b->fn };
         p->at[p->n] = attr(b, key, RX_A_EXPR);
         p->at[p->n].u.e = rx_parse_attr_text(b->mod->ctx, text, strlen(text), &sc);
         rx_leave(&api_ctx->heap, &api_frame);

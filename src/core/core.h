@@ -21,6 +21,7 @@ void rx_store_f64(relax_dtype t, void *p, double v);            /* to int: trunc
 void rx_store_i64(relax_dtype t, void *p, int64_t v);           /* to int: wraps at the width */
 /* one element, the cast of the language */
 void rx_convert(relax_dtype to, void *d, relax_dtype from, const void *s);
+void rx_put_element(rx_buf *b, relax_dtype t, const void *p);   /* as text: true, -3, 0.5 */
 
 /* --- diag.c --- */
 enum rx_err {

@@ -223,3 +223,17 @@ void rx_convert(relax_dtype to, void *d, relax_dtype from, const void *s)
         rx_store_i64(to, d, rx_load_i64(from, s));
     }
 }
+
+void rx_put_element(rx_buf *b, relax_dtype t, const void *p)
+{
+    if (t == RELAX_BOOL)
+        rx_puts(b, *(const uint8_t *)p ? "true" : "false");
+    else if (t == RELAX_F64)
+        rx_put_double(b, rx_load_f64(t, p));
+    else if (rx_dtype_is_float(t))
+        rx_put_float(b, (float)rx_load_f64(t, p));
+    else if (t == RELAX_U64)
+        rx_putf(b, "%llu", (unsigned long long)rx_load_i64(t, p));
+    else
+        rx_put_i64(b, rx_load_i64(t, p));
+}

@@ -45,6 +45,7 @@ rx_ty rx_ty_lub(relax_context *ctx, const rx_facts *f, rx_ty a, rx_ty b);       
 bool rx_ty_is_tensor(rx_ty t, int32_t ndim, relax_dtype dt);                    /* with known dims; -1 / UNKNOWN: any */
 /* t without what depends on symbols for which keep is false: such dims and values become unknown */
 rx_ty rx_ty_erase(relax_context *ctx, rx_ty t, bool (*keep)(void *arg, rx_ex sym), void *arg);
+rx_ex rx_ty_bytes(relax_context *ctx, rx_ty t);                                 /* of a tensor with known dims */
 /* --- type_text.c --- */
 void rx_print_type(rx_buf *b, rx_ty t);
 rx_ty rx_parse_type(rx_lexer *l, const rx_scope_fns *sc);

@@ -64,20 +64,6 @@ const char *rx_text_read_name(rx_lexer *l, const char *what)
 
 /* --- constants --- */
 
-static void put_element(rx_buf *b, relax_dtype t, const void *p)
-{
-    if (t == RELAX_BOOL)
-        rx_puts(b, *(const uint8_t *)p ? "true" : "false");
-    else if (t == RELAX_F64)
-        rx_put_double(b, rx_load_f64(t, p));
-    else if (rx_dtype_is_float(t))
-        rx_put_float(b, (float)rx_load_f64(t, p));
-    else if (t == RELAX_U64)
-        rx_putf(b, "%llu", (unsigned long long)rx_load_i64(t, p));
-    else
-        rx_put_i64(b, rx_load_i64(t, p));
-}
-
 /* does the element survive being written as a number? */
 static bool exact(relax_dtype t, const void *p)
 {
@@ -121,7 +107,7 @@ void rx_text_const(rx_buf *b, const rx_const *c)
         for (size_t i = 0; i < n; i++) {
             if (i)
                 rx_puts(b, ", ");
-            put_element(b, c->dtype, (const uint8_t *)c->data + i * w);
+            rx_put_element(b, c->dtype, (const uint8_t *)c->data + i * w);
         }
         rx_putc(b, ']');
     }

@@ -401,3 +401,8 @@ bool rx_ty_is_tensor(rx_ty t, int32_t ndim, relax_dtype dt)
     return t && t->kind == RX_TY_TENSOR && t->known && (ndim < 0 || t->ndim == ndim) &&
            (dt == RELAX_DTYPE_UNKNOWN || t->dtype == dt);
 }
+
+rx_ex rx_ty_bytes(relax_context *ctx, rx_ty t)
+{
+    return rx_muli(ctx, rx_product(ctx, t->dims, (uint32_t)t->ndim), (int64_t)rx_dtype_bytes(t->dtype));
+}

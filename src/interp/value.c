@@ -99,20 +99,6 @@ rx_ty rx_ival_type(relax_context *ctx, const rx_ival *v)
     return rx_ty_object(ctx);
 }
 
-static void put_element(rx_buf *b, relax_dtype t, const void *p)
-{
-    if (t == RELAX_BOOL)
-        rx_puts(b, *(const uint8_t *)p ? "true" : "false");
-    else if (t == RELAX_F64)
-        rx_put_double(b, rx_load_f64(t, p));
-    else if (rx_dtype_is_float(t))
-        rx_put_float(b, (float)rx_load_f64(t, p));
-    else if (t == RELAX_U64)
-        rx_putf(b, "%llu", (unsigned long long)rx_load_i64(t, p));
-    else
-        rx_put_i64(b, rx_load_i64(t, p));
-}
-
 static void put_tensor(rx_buf *b, const rx_ival *v)
 {
     size_t w = rx_dtype_bytes(v->dtype);
@@ -122,7 +108,7 @@ static void put_tensor(rx_buf *b, const rx_ival *v)
     rx_puts(b, ")[");
     for (int64_t i = 0; i < rx_ival_count(v); i++) {
         rx_puts(b, i ? ", " : "");
-        put_element(b, v->dtype, (const char *)v->data + (size_t)i * w);
+        rx_put_element(b, v->dtype, (const char *)v->data + (size_t)i * w);
     }
     rx_putc(b, ']');
 }
@@ -140,7 +126,7 @@ void rx_ival_print(rx_buf *b, const rx_ival *v)
         rx_putc(b, ')');
         break;
     case RX_I_PRIM:
-        put_element(b, v->dtype, &v->bits);
+        rx_put_element(b, v->dtype, &v->bits);
         break;
     case RX_I_TUPLE:
         rx_putc(b, '(');

@@ -65,15 +65,10 @@ static void lifetimes(planner *p)
 }
 
 /* ---- sizes ---- */
-static rx_ex tensor_bytes(relax_context *ctx, rx_ty t)
-{
-    return rx_muli(ctx, rx_product(ctx, t->dims, (uint32_t)t->ndim), (int64_t)rx_dtype_bytes(t->dtype));
-}
-
 /* A dim may be negative until the obligations of its binding were checked; the arena is taken before. */
 static rx_ex aligned_bytes(relax_context *ctx, const rx_facts *facts, rx_ty t)
 {
-    rx_ex b = tensor_bytes(ctx, t), zero = rx_int(ctx, 0);
+    rx_ex b = rx_ty_bytes(ctx, t), zero = rx_int(ctx, 0);
     int64_t coeff, base;
     if (rx_prove_le(ctx, facts, zero, b) != RX_TRUE) b = rx_max(ctx, b, zero);
     rx_modular(ctx, NULL, b, &coeff, &base);

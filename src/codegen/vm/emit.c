@@ -426,8 +426,7 @@ static void add_memory(void *arg, relax_value *v)
     memory *m = arg;
     relax_context *ctx = m->e->ctx;
     if (v->kind == RX_V_ALLOC && !v->u.alloc.arena) {
-        rx_ex n = rx_product(ctx, v->type->dims, (uint32_t)v->type->ndim);
-        m->own = rx_add(ctx, m->own, rx_muli(ctx, n, (int64_t)rx_dtype_bytes(v->type->dtype)));
+        m->own = rx_add(ctx, m->own, rx_ty_bytes(ctx, v->type));
     } else if (v->kind == RX_V_CALL && v->args[0]->kind == RX_V_FUNC) {
         rx_ex peak = m->callee ? callee_peak(m->e, v) : NULL;
         m->callee = peak ? rx_max(ctx, m->callee, peak) : NULL;
